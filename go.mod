@@ -5,3 +5,13 @@ module github.com/evoseal/containment
 go 1.26.5
 
 require github.com/bmatcuk/doublestar/v4 v4.10.4
+
+require (
+	github.com/elastic/go-seccomp-bpf v1.6.0 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/hashicorp/errwrap v1.0.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
+	golang.org/x/net v0.41.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)
