@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package supervise_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+const hostMarker = "CONTAINMENT_TEST_HOST"
+
+// TestMain turns the re-executed test binary into a host program that starts a run and waits to be killed.
+func TestMain(m *testing.M) {
+	if os.Getenv(hostMarker) == "" {
+		os.Exit(m.Run())
+	}
+	null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	job := shell(`setsid sh -c 'trap "" TERM HUP; echo $$; sleep 100; sleep 100' & trap "" TERM HUP; echo $$; sleep 100; sleep 100`)
+	p, err := supervise.Start(job, supervise.Files{Stdin: null, Stdout: os.Stdout, Stderr: null})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.PID())
+	time.Sleep(time.Minute)
+}
+
+// After a SIGKILL of the host program, which gives it no chance to do anything, nothing of the run lives on.
+func TestHostKilled(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{hostMarker + "=1", "PATH=/usr/bin:/bin"}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for in := bufio.NewScanner(out); len(pids) < 3 && in.Scan(); {
+		pids = append(pids, strings.TrimSpace(in.Text()))
+	}
+	if len(pids) != 3 {
+		t.Fatalf("pids %q, want monitor, leader, daemon", pids)
+	}
+	for _, pid := range pids {
+		if _, err := os.Stat("/proc/" + pid); err != nil {
+			t.Errorf("process %s should be alive before the kill: %v", pid, err)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		alive := living(pids)
+		if len(alive) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("alive one second after the kill: %q", alive)
+		}
+	}
+}
+
+// living returns the pids that are neither gone nor zombies that somebody else's init has to reap.
+func living(pids []string) (alive []string) {
+	for _, pid := range pids {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			continue
+		}
+		if i := strings.LastIndexByte(string(stat), ')'); i < 0 || !strings.HasPrefix(string(stat[i+1:]), " Z") {
+			alive = append(alive, pid)
+		}
+	}
+	return alive
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import "time"
+
+// Job is what a monitor is told. All of it was decided by the host program; nothing comes from the payload.
+type Job struct {
+	Programs []string // absolute paths, or paths relative to Dir, that are tried in this order
+	Args     []string
+	Env      []string
+	Dir      string
+
+	// UID and GID are the payload's ids; -1 keeps the caller's. Reserved says that nothing but this run uses UID, so that
+	// "every process of UID" and "every process of the run" are the same set.
+	UID, GID int
+	Reserved bool
+
+	Rlimits   []Rlimit
+	Affinity  []uint64 // processor mask; empty leaves it alone
+	Reachable []string // paths that the payload's user must be able to reach, or the run fails before it starts
+	Filter    []byte   // seccomp program, an array of struct sock_filter
+
+	// CPULimit and TaskLimit, if not 0, are watched by sampling, for hosts where no cgroup counts.
+	CPULimit  time.Duration
+	TaskLimit int
+	// Sample asks for figures of the tree (CPU, tasks) although nothing is limited by them.
+	Sample bool
+
+	// Landlock and Cgroups say which of the optional descriptors of [Files] are there. Start fills them in.
+	Landlock bool
+	Cgroups  int
+}
+
+// Rlimit is one resource limit of the payload.
+type Rlimit struct {
+	Resource int
+	Soft     uint64
+	Hard     uint64
+}
+
+// Step is a step between fork and execve, or one of the monitor itself.
+type Step uint32
+
+// The steps, in their order.
+const (
+	StepMonitor Step = iota + 1 // the monitor's own preparation
+	StepUIDBusy                 // a process of the reserved uid exists already
+	StepSession
+	StepCgroup
+	StepStdio
+	StepRlimit
+	StepAffinity
+	StepUser
+	StepCapabilities
+	StepDeathSignal
+	StepDir
+	StepReachable // errno and the index of Job.Reachable
+	StepSignals
+	StepDescriptors
+	StepNoNewPrivs
+	StepLandlock
+	StepSeccomp
+	StepCheck // the payload's process held something else than it should
+	StepExec
+)
+
+var stepNames = map[Step]string{
+	StepMonitor: "monitor", StepUIDBusy: "uid busy", StepSession: "session", StepCgroup: "cgroup", StepStdio: "stdio",
+	StepRlimit: "rlimit", StepAffinity: "affinity", StepUser: "uid", StepCapabilities: "capabilities",
+	StepDeathSignal: "death signal", StepDir: "working directory", StepReachable: "mount", StepSignals: "signals",
+	StepDescriptors: "descriptors", StepNoNewPrivs: "no_new_privs", StepLandlock: "landlock", StepSeccomp: "seccomp",
+	StepCheck: "check before exec", StepExec: "exec",
+}
+
+// String names the step as in error messages.
+func (s Step) String() string {
+	if name, ok := stepNames[s]; ok {
+		return name
+	}
+	return "unknown step"
+}
+
+// Kind says what an [Event] reports.
+type Kind uint32
+
+// The kinds of events. A run that goes well reports Started, Ended, Empty; one that never started Failed, Empty.
+const (
+	Started Kind = iota + 1 // execve succeeded
+	Failed                  // a step failed; the payload did not run
+	Ended                   // the leader ended: Status and usage of it and of the children it waited for
+	CPUOver                 // the sampled CPU time passed Job.CPULimit
+	TasksAt                 // the sampled number of tasks reached Job.TaskLimit
+	Empty                   // no process of the run is left: usage of everything that was waited for
+)
+
+// Event is a report of the monitor. It has a fixed size, below the size that a pipe writes in one piece.
+type Event struct {
+	Kind   Kind
+	Step   Step
+	Errno  uint32
+	Detail uint32 // Failed: index of the path; or, at StepExec, 1 if the program exists and its interpreter does not
+	Status uint32 // wait status
+	_      uint32
+	User   int64 // nanoseconds
+	System int64
+	MaxRSS int64 // bytes, of the largest process
+	CPU    int64 // sampled sum over the tree in nanoseconds; 0 if not sampled
+	Tasks  int64 // largest sampled number of tasks
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors of the monitor, in the order in which Start passes them after the parameters.
+const (
+	fdControl = 4 + iota
+	fdReport
+	fdStdin
+	fdStdout
+	fdStderr
+	fdRuleset
+	fdCgroups // and the following ones
+)
+
+// op is one system call of the child between fork and execve.
+type op struct {
+	nr    uintptr
+	args  [6]uintptr
+	want  uintptr
+	allow unix.Errno // an errno that is as good as success
+	exact bool       // the result must be want
+	step  Step
+	index uint32
+}
+
+// program is everything that the child does, laid out before the fork: after it the child may neither allocate nor call
+// anything that could grow the stack or take a lock.
+type program struct {
+	ops      []op
+	programs []uintptr // paths for execve
+	argv     uintptr
+	envv     uintptr
+	pause    *unix.Timespec // between attempts while a program file is still open for writing
+	failure  *[4]uint32     // step, errno, index or detail, padding
+	errFD    uintptr
+	keep     []any // what the addresses above point to
+}
+
+// build lays out the child's system calls for the job. errFD is a close-on-exec pipe for the child's failure.
+func build(job *Job, errFD int) (*program, error) {
+	p := &program{
+		pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), errFD: uintptr(errFD),
+	}
+	p.keep = append(p.keep, p.pause, p.failure)
+	p.call(StepSession, unix.SYS_SETSID)
+	zero := p.bytes([]byte("0"))
+	for i := range job.Cgroups {
+		// Writing 0 moves the writer. First of all, so that the cgroups count everything after it.
+		p.exactly(StepCgroup, 1, unix.SYS_WRITE, uintptr(fdCgroups+i), zero, 1)
+	}
+	p.call(StepSession, unix.SYS_UMASK, 0o022)
+	for i, fd := range []uintptr{fdStdin, fdStdout, fdStderr} {
+		p.call(StepStdio, unix.SYS_DUP3, fd, uintptr(i), 0)
+	}
+	p.limits(job)
+	p.identity(job)
+	// Bound to the monitor's main thread. It comes after the change of ids, which clears it.
+	p.call(StepDeathSignal, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
+	p.exactly(StepDeathSignal, uintptr(os.Getpid()), unix.SYS_GETPPID)
+	if err := p.places(job); err != nil {
+		return nil, err
+	}
+	p.signals()
+	p.call(StepDescriptors, unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	p.call(StepNoNewPrivs, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if job.Landlock {
+		p.call(StepLandlock, unix.SYS_LANDLOCK_RESTRICT_SELF, fdRuleset, 0)
+	}
+	p.filter(job.Filter)
+	p.check(job)
+	return p, p.exec(job)
+}
+
+func (p *program) call(step Step, nr uintptr, args ...uintptr) *op {
+	o := op{nr: nr, step: step}
+	copy(o.args[:], args)
+	p.ops = append(p.ops, o)
+	return &p.ops[len(p.ops)-1]
+}
+
+func (p *program) exactly(step Step, want uintptr, nr uintptr, args ...uintptr) {
+	o := p.call(step, nr, args...)
+	o.exact, o.want = true, want
+}
+
+// bytes keeps b alive and returns its address. The collector does not move what is on the heap.
+func (p *program) bytes(b []byte) uintptr {
+	p.keep = append(p.keep, b)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+}
+
+func (p *program) cstring(s string) (uintptr, error) {
+	b, err := unix.ByteSliceFromString(s)
+	if err != nil {
+		return 0, fmt.Errorf("supervise: %q: %w", s, err)
+	}
+	return p.bytes(b), nil
+}
+
+func (p *program) cstrings(list []string) (uintptr, error) {
+	ptrs := make([]uintptr, len(list)+1) // the last one stays 0
+	for i, s := range list {
+		ptr, err := p.cstring(s)
+		if err != nil {
+			return 0, err
+		}
+		ptrs[i] = ptr
+	}
+	p.keep = append(p.keep, ptrs)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(ptrs))), nil
+}
+
+func (p *program) limits(job *Job) {
+	for _, l := range job.Rlimits {
+		lim := &unix.Rlimit{Cur: l.Soft, Max: l.Hard}
+		p.keep = append(p.keep, lim)
+		p.call(StepRlimit, unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), uintptr(unsafe.Pointer(lim)), 0).index = uint32(l.Resource)
+	}
+	if n := len(job.Affinity); n > 0 {
+		p.keep = append(p.keep, job.Affinity)
+		p.call(StepAffinity, unix.SYS_SCHED_SETAFFINITY, 0, uintptr(n*8), uintptr(unsafe.Pointer(&job.Affinity[0])))
+	}
+}
+
+// places enters the working directory and tries the declared mounts with the payload's own ids.
+func (p *program) places(job *Job) error {
+	dir, err := p.cstring(job.Dir)
+	if err != nil {
+		return err
+	}
+	p.call(StepDir, unix.SYS_CHDIR, dir)
+	for i, path := range job.Reachable {
+		ptr, err := p.cstring(path)
+		if err != nil {
+			return err
+		}
+		p.call(StepReachable, unix.SYS_FACCESSAT, atCWD, ptr, unix.R_OK).index = uint32(i)
+	}
+	return nil
+}
+
+// signals gives the payload default dispositions and an empty mask, whatever the host program ignores or blocks. The
+// dispositions come first: no handler of this process may run in the child.
+func (p *program) signals() {
+	action := p.bytes(make([]byte, 64)) // a zeroed struct sigaction: SIG_DFL, no flags
+	for sig := uintptr(1); sig <= 64; sig++ {
+		if sig != uintptr(unix.SIGKILL) && sig != uintptr(unix.SIGSTOP) {
+			p.call(StepSignals, unix.SYS_RT_SIGACTION, sig, action, 0, 8)
+		}
+	}
+	p.call(StepSignals, unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, action, 0, 8)
+}
+
+func (p *program) filter(filter []byte) {
+	if len(filter) == 0 {
+		return
+	}
+	const size = int(unsafe.Sizeof(unix.SockFilter{}))
+	prog := &unix.SockFprog{
+		Len: uint16(len(filter) / size), Filter: (*unix.SockFilter)(unsafe.Pointer(unsafe.SliceData(filter))),
+	}
+	p.keep = append(p.keep, prog, filter)
+	p.call(StepSeccomp, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(prog)))
+}
+
+func (p *program) exec(job *Job) (err error) {
+	for _, path := range job.Programs {
+		ptr, err := p.cstring(path)
+		if err != nil {
+			return err
+		}
+		p.programs = append(p.programs, ptr)
+	}
+	if p.argv, err = p.cstrings(job.Args); err != nil {
+		return err
+	}
+	p.envv, err = p.cstrings(job.Env)
+	return err
+}
