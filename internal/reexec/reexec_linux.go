@@ -83,9 +83,8 @@ func Start(name string, params []byte, files []*os.File) (*os.Process, error) {
 	defer null.Close()
 	attr := &os.ProcAttr{
 		Dir: "/", // a stage must not keep a directory of the host busy
-		// Collecting garbage in a short life is waste. More than one processor, since a thread that comes back from a
-		// blocking call waits up to 10 ms for one that nobody gives away.
-		Env:   []string{"GOMAXPROCS=4", "GOGC=off", "GOMEMLIMIT=32MiB"},
+		// A stage has one thread that does something, and collecting garbage in a short life is waste.
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB"},
 		Files: append([]*os.File{null, null, null, memory}, files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}

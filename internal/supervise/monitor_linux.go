@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,42 +26,43 @@ func init() {
 	reexec.Register(stageReaper, reaperMain)
 }
 
-// monitor is the state of the monitor process.
+// monitor is the state of the monitor process. It does everything on one thread, in one loop: the payload's death signal
+// is bound to that thread, and nothing has to wait for anything else.
 type monitor struct {
-	job    *Job
-	leader int // pid; valid for signals through leaderFD only
-	pidFD  int // pidfd of the leader
-	killed sync.Once
-	tree   tree
-
-	mu       sync.Mutex
-	watching bool
-	peak     int64 // tasks
-	cpu      int64 // nanoseconds
+	job     *Job
+	leader  int // pid; 0 once it was reaped
+	pidFD   int // pidfd of the leader
+	control int // fdControl until it said its one word, then -1, which poll skips
+	killing bool
+	tree    tree
+	sampler *sampler // nil: nothing is sampled
 }
 
 func monitorMain(params []byte) int {
-	// The payload's death signal is bound to this thread; it stays here until the process ends.
 	runtime.LockOSThread()
-	m := &monitor{job: new(Job), pidFD: -1}
+	m := &monitor{job: new(Job), control: fdControl}
 	if err := m.prepare(params); err != nil {
 		report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
 		return 1
 	}
 	if m.job.Reserved {
-		if busy, err := uidBusy(m.job.UID); err != nil || busy {
+		if busy, err := UserBusy(m.job.UID); err != nil || busy {
 			report(Event{Kind: Failed, Step: StepUIDBusy, Errno: errnoOf(err)})
 			return 1
 		}
 	}
-	if !m.start() {
+	if err := m.start(); err != nil {
+		report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
 		return 1
 	}
-	go m.obey()
-	if m.job.Sample || m.job.CPULimit > 0 || m.job.TaskLimit > 0 {
-		go m.sample()
+	for !m.reap() {
+		if m.killing {
+			m.kill()
+		}
+		m.wait()
 	}
-	return m.reap()
+	m.reportEmpty()
+	return 0
 }
 
 func (m *monitor) prepare(params []byte) error {
@@ -83,65 +83,50 @@ func (m *monitor) prepare(params []byte) error {
 	}
 	unix.CloseOnExec(fdControl)
 	unix.CloseOnExec(fdReport)
+	unix.CloseOnExec(fdLock)
+	if m.job.Sample || m.job.CPULimit > 0 || m.job.TaskLimit > 0 {
+		m.sampler = &sampler{seen: map[taskID]time.Duration{}}
+	}
 	return nil
 }
 
-// start forks the payload and waits until it executed its program or failed; it reports which.
-func (m *monitor) start() bool {
+// start forks the payload and waits until it executed its program or failed; it reports which. An error means that there
+// is no child.
+func (m *monitor) start() error {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
-		return false
+		return err
 	}
 	prog, err := build(m.job, pipe[1])
 	if err == nil {
-		err = m.fork(prog)
+		m.leader, err = spawn(prog)
 	}
-	runtime.KeepAlive(prog)
 	unix.Close(pipe[1])
 	m.dropPayloadFiles()
 	if err != nil {
-		report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
-		return false
+		return err
 	}
-	var failure [4]uint32
-	buf := make([]byte, failureSize)
-	n, err := readFull(pipe[0], buf)
-	unix.Close(pipe[0])
-	if n == 0 && err == nil {
-		report(Event{Kind: Started})
-		return true
+	if m.pidFD, err = unix.PidfdOpen(m.leader, 0); err != nil {
+		// Not reaped yet, so the pid is still the child's. Without a pidfd its end would be noticed at the next tick.
+		_ = unix.Kill(m.leader, unix.SIGKILL)
+		m.pidFD = -1
 	}
-	if _, err := binary.Decode(buf, binary.NativeEndian, &failure); err != nil || n != failureSize {
-		failure = [4]uint32{uint32(StepMonitor), uint32(unix.EIO)}
-	}
-	report(Event{Kind: Failed, Step: Step(failure[0]), Errno: failure[1], Detail: failure[2]})
-	return true // the child is reaped like any other
+	report(outcome(pipe[0]))
+	return unix.Close(pipe[0])
 }
 
-func (m *monitor) fork(prog *program) error {
-	var all, old unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
+// outcome waits until the child executed its program, which closes the pipe, or wrote what failed.
+func outcome(fd int) Event {
+	buf := make([]byte, failureSize)
+	n, err := readFull(fd, buf)
+	if n == 0 && err == nil {
+		return Event{Kind: Started}
 	}
-	// A handler of the Go runtime must not run in the child, which is no Go process any more.
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
-		return err
+	var failure [4]uint32
+	if _, err := binary.Decode(buf, binary.NativeEndian, &failure); err != nil || n != failureSize {
+		return Event{Kind: Failed, Step: StepMonitor, Errno: uint32(unix.EIO)}
 	}
-	pid, errno := fork(prog)
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil {
-		return err
-	}
-	if errno != 0 {
-		return errno
-	}
-	m.leader = int(pid)
-	fd, err := unix.PidfdOpen(m.leader, 0)
-	if err != nil {
-		return errors.Join(err, unix.Kill(m.leader, unix.SIGKILL)) // not reaped yet: the pid is still its own
-	}
-	m.pidFD = fd
-	return nil
+	return Event{Kind: Failed, Step: Step(failure[0]), Errno: failure[1], Detail: failure[2]}
 }
 
 // dropPayloadFiles closes our copies of the payload's streams, so that they end when the payload's tree ends.
@@ -149,55 +134,81 @@ func (m *monitor) dropPayloadFiles() {
 	_ = unix.CloseRange(fdStdin, uint(fdCgroups+m.job.Cgroups)-1, 0)
 }
 
-// obey kills the tree when the host program says so by a byte, or is gone.
-func (m *monitor) obey() {
-	var b [1]byte
-	for {
-		_, err := unix.Read(fdControl, b[:])
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
+const (
+	// tick is the time after which orphans are reaped although nothing else happens. They count as processes of the run
+	// until then.
+	tick = 20 * time.Millisecond
+	// killPause is the time between two rounds of killing.
+	killPause = time.Millisecond
+)
+
+// wait returns when the leader ended, the host program said stop or is gone, or a tick has passed.
+func (m *monitor) wait() {
+	fds := []unix.PollFd{{Fd: int32(m.control), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
+	timeout := tick
+	if m.leader != 0 {
+		fds[1].Fd = int32(m.pidFD)
 	}
-	m.kill()
+	if m.killing {
+		timeout = killPause
+	}
+	if n, err := unix.Poll(fds, int(timeout/time.Millisecond)); err != nil || n == 0 {
+		m.sample()
+		return
+	}
+	if fds[0].Revents != 0 {
+		// A byte, or the end of the pipe because nobody holds the other end any more: both mean the same.
+		m.control, m.killing = -1, true
+	}
 }
 
-// reap waits for everything until nothing is left, and reports the leader's end when it sees it.
-func (m *monitor) reap() int {
+// reap collects everything that has ended, reports the leader's end when it sees it, and reports whether nothing is left.
+func (m *monitor) reap() (empty bool) {
 	for {
 		var ws unix.WaitStatus
 		var ru unix.Rusage
-		pid, err := unix.Wait4(-1, &ws, unix.WALL, &ru)
+		pid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOHANG, &ru)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.ECHILD):
-			m.reportEmpty()
-			return 0
-		case err != nil:
-			report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
-			return 1
-		case pid == m.leader && (ws.Exited() || ws.Signaled()):
-			m.leader = -1
+			return true
+		case err != nil || pid == 0:
+			return false
+		case pid == m.leader:
+			m.leader = 0
 			report(usage(Event{Kind: Ended, Status: uint32(ws)}, &ru))
-			m.killRest()
+			m.killing = true // what the leader left behind
 		}
 	}
 }
 
-// killRest ends what the leader left behind; most runs leave nothing.
-func (m *monitor) killRest() {
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
-	if !errors.Is(err, unix.ECHILD) {
-		m.kill()
+// kill is one round: it kills every process of the run that there is.
+func (m *monitor) kill() {
+	if m.leader != 0 {
+		// It may not have its uid yet. It is not reaped, so the pid is its own.
+		_ = unix.Kill(m.leader, unix.SIGKILL)
+	}
+	if m.job.Reserved {
+		_ = killUID(m.job.UID)
+	} else {
+		m.tree.kill(os.Getpid())
+	}
+}
+
+func (m *monitor) sample() {
+	if m.sampler != nil {
+		m.sampler.look(&m.tree, m.job)
 	}
 }
 
 func (m *monitor) reportEmpty() {
 	var ru unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &ru)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	report(usage(Event{Kind: Empty, CPU: m.cpu, Tasks: m.peak}, &ru))
+	e := usage(Event{Kind: Empty}, &ru)
+	if m.sampler != nil {
+		e.CPU, e.Tasks = int64(m.sampler.cpu), int64(m.sampler.peak)
+	}
+	report(e)
 }
 
 func usage(e Event, ru *unix.Rusage) Event {
@@ -236,26 +247,4 @@ func readFull(fd int, buf []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// killPause is the time between two rounds of killing; the first rounds follow at once.
-const killPause = time.Millisecond
-
-// kill kills everything of the run again and again until this process ends, which is when nothing is left.
-func (m *monitor) kill() {
-	m.killed.Do(func() {
-		go func() {
-			for {
-				if m.pidFD >= 0 {
-					_ = unix.PidfdSendSignal(m.pidFD, unix.SIGKILL, nil, 0)
-				}
-				if m.job.Reserved {
-					_ = killUID(m.job.UID)
-				} else {
-					m.tree.kill(os.Getpid())
-				}
-				time.Sleep(killPause)
-			}
-		}()
-	})
 }

@@ -21,6 +21,8 @@ type Files struct {
 	Stdin, Stdout, Stderr *os.File   // the payload's ends
 	Ruleset               *os.File   // Landlock ruleset to enforce; nil: none
 	Cgroups               []*os.File // files that the payload writes "0" to before anything else
+	// Lock is held open by the monitor until it ends: a lock on it tells others that the run may still be alive.
+	Lock *os.File
 }
 
 // Process is a monitor with its payload.
@@ -54,7 +56,7 @@ func Start(job Job, f Files) (*Process, error) {
 		return nil, fmt.Errorf("supervise: %w", err)
 	}
 	defer reportW.Close()
-	files := append([]*os.File{controlR, reportW, f.Stdin, f.Stdout, f.Stderr, f.Ruleset}, f.Cgroups...)
+	files := append([]*os.File{controlR, reportW, f.Lock, f.Stdin, f.Stdout, f.Stderr, f.Ruleset}, f.Cgroups...)
 	monitor, err := reexec.Start(stageMonitor, params, files)
 	if err != nil {
 		return nil, errors.Join(err, controlW.Close(), reportR.Close())

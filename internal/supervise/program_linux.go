@@ -14,6 +14,7 @@ import (
 const (
 	fdControl = 4 + iota
 	fdReport
+	fdLock
 	fdStdin
 	fdStdout
 	fdStderr

@@ -5,6 +5,7 @@ package supervise
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -53,11 +54,21 @@ func reaperMain(params []byte) int {
 		if killUID(uid) != nil {
 			return 1
 		}
-		if busy, err := uidBusy(uid); err == nil && (!busy || !anyAlive(uid)) {
+		reapAll() // the killers
+		if busy, err := UserBusy(uid); err == nil && (!busy || !anyAlive(uid)) {
 			return 0
 		}
 	}
 	return 1
+}
+
+func reapAll() {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WALL, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) || pid == 0 {
+			return
+		}
+	}
 }
 
 // anyAlive tells processes from zombies: in a container whose init does not reap, the dead stay listed.

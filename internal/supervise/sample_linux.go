@@ -13,13 +13,18 @@ import (
 // process of the host.
 const samplePeriod = 100 * time.Millisecond
 
-// account adds up CPU time over a tree whose members come and go.
+// sampler adds up CPU time over a tree whose members come and go.
 //
-// Two sums are kept, since neither sees everything: seen adds the last figure seen of every process, dead or alive; and
-// the kernel's own books hold the processes that were waited for. A process that lives between two looks and whose parent
+// Two sums are kept, since neither sees everything: seen has the last figure of every process, dead or alive; and the
+// kernel's own books hold the processes that were waited for. A process that lives between two looks and whose parent
 // ignores it (SIGCHLD set to be ignored) is in neither; that is the limit of sampling.
-type account struct {
-	seen map[taskID]time.Duration
+type sampler struct {
+	seen  map[taskID]time.Duration
+	next  time.Time
+	cpu   time.Duration // the most that was seen
+	peak  int           // tasks
+	over  bool          // reported
+	atTop bool          // reported
 }
 
 type taskID struct {
@@ -27,43 +32,36 @@ type taskID struct {
 	start uint64
 }
 
-func (a *account) add(tasks []task, reaped time.Duration) (total time.Duration, threads int) {
-	books := reaped
+func (s *sampler) add(tasks []task, reaped time.Duration) {
+	books, sum, threads := reaped, time.Duration(0), 0
 	for _, one := range tasks {
-		a.seen[taskID{one.pid, one.start}] = one.own
+		s.seen[taskID{one.pid, one.start}] = one.own
 		books += one.own + one.waited
 		if one.state != 'Z' {
 			threads += one.threads
 		}
 	}
-	for _, own := range a.seen {
-		total += own
+	for _, own := range s.seen {
+		sum += own
 	}
-	return max(total, books), threads
+	s.cpu, s.peak = max(s.cpu, sum, books), max(s.peak, threads)
 }
 
-// sample watches the tree's CPU time and size until the process ends.
-func (m *monitor) sample() {
-	a := account{seen: map[taskID]time.Duration{}}
-	var t tree
-	var overSent, tasksSent bool
-	for ; ; time.Sleep(samplePeriod) {
-		if t.read() != nil {
-			continue
-		}
-		var ru unix.Rusage
-		_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &ru)
-		cpu, threads := a.add(t.below(os.Getpid()), time.Duration(ru.Utime.Nano()+ru.Stime.Nano()))
-		m.mu.Lock()
-		m.cpu, m.peak = max(m.cpu, int64(cpu)), max(m.peak, int64(threads))
-		m.mu.Unlock()
-		if m.job.CPULimit > 0 && cpu > m.job.CPULimit && !overSent {
-			report(Event{Kind: CPUOver, CPU: int64(cpu)})
-			overSent = true
-		}
-		if m.job.TaskLimit > 0 && threads >= m.job.TaskLimit && !tasksSent {
-			report(Event{Kind: TasksAt, Tasks: int64(threads)})
-			tasksSent = true
-		}
+// look takes a sample if it is time for one, and reports the first time that a limit is met.
+func (s *sampler) look(t *tree, job *Job) {
+	if now := time.Now(); now.Before(s.next) || t.read() != nil {
+		return
+	}
+	s.next = time.Now().Add(samplePeriod)
+	var ru unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &ru)
+	s.add(t.below(os.Getpid()), time.Duration(ru.Utime.Nano()+ru.Stime.Nano()))
+	if job.CPULimit > 0 && s.cpu > job.CPULimit && !s.over {
+		report(Event{Kind: CPUOver, CPU: int64(s.cpu)})
+		s.over = true
+	}
+	if job.TaskLimit > 0 && s.peak >= job.TaskLimit && !s.atTop {
+		report(Event{Kind: TasksAt, Tasks: int64(s.peak)})
+		s.atTop = true
 	}
 }

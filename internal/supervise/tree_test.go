@@ -58,21 +58,21 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestAccount(t *testing.T) {
-	a := account{seen: map[taskID]time.Duration{}}
+func TestSampler(t *testing.T) {
+	s := sampler{seen: map[taskID]time.Duration{}}
 	// A process that was seen and is gone without anybody having waited for it still counts.
-	a.add([]task{{pid: 1, start: 1, own: time.Second, threads: 2}}, 0)
-	total, threads := a.add([]task{{pid: 2, start: 2, own: time.Second, threads: 1}, {pid: 3, state: 'Z', threads: 1}}, 0)
-	if total != 2*time.Second || threads != 1 {
-		t.Errorf("total %v, threads %d; want 2s, 1", total, threads)
+	s.add([]task{{pid: 1, start: 1, own: time.Second, threads: 2}}, 0)
+	s.add([]task{{pid: 2, start: 2, own: time.Second, threads: 1}, {pid: 3, state: 'Z', threads: 4}}, 0)
+	if s.cpu != 2*time.Second || s.peak != 2 {
+		t.Errorf("cpu %v, tasks %d; want 2s, 2", s.cpu, s.peak)
 	}
 	// The kernel's books count where they know more: here a child that lived between two looks.
-	if total, _ = a.add(nil, 5*time.Second); total != 5*time.Second {
-		t.Errorf("total %v, want 5s", total)
+	if s.add(nil, 5*time.Second); s.cpu != 5*time.Second {
+		t.Errorf("cpu %v, want 5s", s.cpu)
 	}
 	// A new process with an old pid is another one.
-	if total, _ = a.add([]task{{pid: 2, start: 7, own: 4 * time.Second}}, 0); total != 6*time.Second {
-		t.Errorf("total %v, want 6s", total)
+	if s.add([]task{{pid: 2, start: 7, own: 4 * time.Second}}, 0); s.cpu != 6*time.Second {
+		t.Errorf("cpu %v, want 6s", s.cpu)
 	}
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package rlimit_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/rlimit"
+	"github.com/evoseal/containment/internal/testenv"
+)
+
+// peer does by command line what a run does about ids and four of its limits, and nothing else.
+func peer() *exec.Cmd {
+	return exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+		"prlimit", "--core=0", "--nofile=1024", "--fsize=268435456", "--cpu=60", "/bin/true")
+}
+
+// BenchmarkTrue measures one run of /bin/true beside the peer, interleaved in the same loop, and reports the medians.
+func BenchmarkTrue(b *testing.B) {
+	testenv.Need(b, "root")
+	testenv.Need(b, "setpriv")
+	ex := newExecutor(b, rlimit.Config{})
+	spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		if r, err := ex.Run(b.Context(), spec); err != nil || !r.OK() {
+			b.Fatal(r, err)
+		}
+		ours = append(ours, time.Since(start))
+		start = time.Now()
+		if err := peer().Run(); err != nil {
+			b.Fatal(err)
+		}
+		theirs = append(theirs, time.Since(start))
+	}
+	o, p := median(ours), median(theirs)
+	b.ReportMetric(float64(o.Microseconds())/1000, "ours-ms")
+	b.ReportMetric(float64(p.Microseconds())/1000, "peer-ms")
+	b.ReportMetric(float64(o)/float64(p), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// BenchmarkThroughput keeps two runs under way.
+func BenchmarkThroughput(b *testing.B) {
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			ex := newExecutor(b, rlimit.Config{})
+			spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
+			start := time.Now()
+			todo := make(chan struct{})
+			done := make(chan error)
+			for range workers {
+				go func() {
+					for range todo {
+						r, err := ex.Run(b.Context(), spec)
+						if err == nil && !r.OK() {
+							err = fmt.Errorf("cause %v", r.Cause)
+						}
+						done <- err
+					}
+				}()
+			}
+			n, flying := 0, 0
+			for b.Loop() {
+				if flying == workers {
+					if err := <-done; err != nil {
+						b.Fatal(err)
+					}
+					flying--
+				}
+				todo <- struct{}{}
+				flying++
+				n++
+			}
+			for ; flying > 0; flying-- {
+				if err := <-done; err != nil {
+					b.Fatal(err)
+				}
+			}
+			close(todo)
+			b.ReportMetric(float64(n)/time.Since(start).Seconds(), "runs/s")
+		})
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rlimit
+
+import (
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/internal/cgroup"
+)
+
+// capabilities derives what is promised from what was found. A capability is here only if the conformance cases that
+// attack it pass with exactly these means.
+func (e *Executor) capabilities() executor.Capability {
+	caps := executor.CleanEnv | executor.OutputBounded | executor.NoNewPrivileges | executor.SyscallsFiltered |
+		executor.CPUBounded
+	locked := e.landlock != nil
+	scoped := locked && e.landlock.abi >= abiScope
+	for _, c := range []struct {
+		promise executor.Capability
+		holds   bool
+	}{
+		// A reserved uid can be killed as a whole; so can a cgroup that the kernel kills.
+		{executor.TreeKilled, e.root || e.cgroups.Has(cgroup.Kill)},
+		// Another uid alone is not enough: directories like /tmp are writable for everybody. For the caller's own uid the
+		// calls that Landlock does not restrict must be refused by the filter.
+		{executor.WorkspaceIsolated, locked && (e.root || !e.config.PathMetadata)},
+		{executor.ProtectedReadOnly, e.root},
+		{executor.HostFilesHidden, locked && (e.config.Sockets == SocketsNone || e.landlock.abi >= abiUnixPath)},
+		{executor.NetworkOff, e.config.Sockets == SocketsNone},
+		{executor.UnprivilegedUser, e.root || scoped},
+		{executor.MemoryBounded, e.cgroups.Has(cgroup.Memory)},
+		{executor.ProcessesBounded, e.root || e.cgroups.Has(cgroup.Processes)},
+		{executor.DiskBounded, e.mounts && locked},
+	} {
+		if c.holds {
+			caps |= c.promise
+		}
+	}
+	return caps
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rlimit
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/internal/artifact"
+	"github.com/evoseal/containment/executor/internal/hostrun"
+	"github.com/evoseal/containment/internal/cgroup"
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+const (
+	extractTime = time.Minute      // for copying artifacts
+	buryTime    = 10 * time.Second // for killing what a lost monitor left
+)
+
+func (r *run) makeCgroup(context.Context) (err error) {
+	if !r.ex.cgroups.Any() {
+		return nil
+	}
+	r.group, err = r.ex.cgroups.Create(r.groupName(), cgroup.Limits{
+		Memory: r.limits.Memory, Processes: r.limits.Processes, CPUs: r.limits.CPUs,
+	})
+	return err
+}
+
+// judge reads every counter while it still exists and lets hostrun decide.
+func (r *run) judge(result *executor.Result, ending hostrun.Ending) error {
+	if err := hostrun.SetupError(ending.Failed); err != nil {
+		return err
+	}
+	r.lookAtDisk()
+	facts := hostrun.Facts{Ending: ending, Limits: r.limits, DiskFull: r.full}
+	result.Stdout, result.Stderr, facts.Over = r.stdio.Finish()
+	facts.Total = [2]int64{result.Stdout.Total, result.Stderr.Total}
+	if err := r.count(&facts, &result.Usage); err != nil {
+		return err
+	}
+	hostrun.Judge(result, facts)
+	return nil
+}
+
+// count fills in the counters of the cgroups, and what the monitor knows where there are none.
+func (r *run) count(f *hostrun.Facts, u *executor.Usage) error {
+	*u = hostrun.Usage(f.Ending)
+	if e := f.Ending.CPU; e != nil {
+		f.CPU, f.CPUBy = time.Duration(e.CPU), executor.BySupervisor
+	}
+	if e := f.Ending.Tasks; e != nil {
+		f.TaskDenied, f.TasksBy = e.Tasks, executor.BySupervisor
+	}
+	if r.group == nil {
+		return nil
+	}
+	s, err := r.group.Stats()
+	if err != nil {
+		return err
+	}
+	cgroups := r.ex.cgroups
+	if cgroups.Has(cgroup.Memory) {
+		f.OOMKills, f.OOMBy = s.OOMKills, mechanism(cgroups, cgroup.Memory)
+		if s.PeakMemory > 0 {
+			u.PeakMemory, u.PeakMemoryBy = s.PeakMemory, f.OOMBy
+		}
+	}
+	if cgroups.Has(cgroup.Processes) {
+		f.TaskDenied, f.TasksBy = s.ProcessLimitHits, mechanism(cgroups, cgroup.Processes)
+		if s.PeakProcesses > 0 {
+			u.PeakProcesses, u.PeakProcessesBy = int(s.PeakProcesses), f.TasksBy
+		}
+	}
+	if cgroups.Has(cgroup.CPUTime) {
+		f.CPU, f.CPUBy = s.CPU, mechanism(cgroups, cgroup.CPUTime)
+		u.User, u.System, u.CPUBy = s.User, s.System, f.CPUBy
+	}
+	return nil
+}
+
+// artifacts copies what was declared, now that the tree is dead and the view is still there.
+func (r *run) artifacts(ctx context.Context, result *executor.Result) error {
+	if len(r.spec.Artifacts) == 0 {
+		return nil
+	}
+	// A cancelled caller still gets what the run left; the time for it is ours.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), extractTime)
+	defer cancel()
+	root, err := os.Open(r.workspace())
+	if err != nil {
+		return &executor.SetupError{Step: "artifacts", Err: err}
+	}
+	defer root.Close()
+	result.Artifacts, result.Refused, err = artifact.Extract(ctx, artifact.Request{
+		Root: root, Patterns: r.spec.Artifacts, Dest: r.spec.ArtifactDir, Exclude: r.spec.Hidden,
+		MaxBytes: r.limits.ArtifactBytes, MaxFiles: r.limits.ArtifactFiles,
+	})
+	return err
+}
+
+// bury kills what may live although the monitor is gone.
+func (r *run) bury() error {
+	if r.proc == nil || !r.lost {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), buryTime)
+	defer cancel()
+	var errs []error
+	if r.group != nil {
+		errs = append(errs, r.group.Kill(ctx))
+	}
+	if r.slot != nil {
+		errs = append(errs, supervise.KillUser(ctx, r.uid))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) removeCgroup() error {
+	if r.group == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), buryTime)
+	defer cancel()
+	return r.group.Remove(ctx)
+}
+
+func mechanism(h *cgroup.Host, c cgroup.Controller) executor.Mechanism {
+	if h.Version(c) == 2 {
+		return executor.ByCgroupV2
+	}
+	return executor.ByCgroupV1
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rlimit
+
+import (
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/internal/cgroup"
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+const (
+	// lockedMemory is the kernel's default of RLIMIT_MEMLOCK since 5.16. Locked pages count as memory like others.
+	lockedMemory = 8 << 20
+)
+
+// rlimits returns the limits of the payload. Where a cgroup bounds the sum, the limit per process that would stop a
+// payload first is left out: a failed malloc tells the host nothing, the cgroup's counter does.
+func (e *Executor) rlimits(l executor.Limits) []supervise.Rlimit {
+	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
+	list := []supervise.Rlimit{
+		{Resource: unix.RLIMIT_CORE},
+		{Resource: unix.RLIMIT_MSGQUEUE},
+		limit(unix.RLIMIT_NOFILE, uint64(l.OpenFiles)),
+		limit(unix.RLIMIT_FSIZE, uint64(l.FileSize)),
+		limit(unix.RLIMIT_MEMLOCK, lockedMemory),
+		// The soft limit sends SIGXCPU, which tells; the hard one sends SIGKILL, which does not.
+		{Resource: unix.RLIMIT_CPU, Soft: seconds, Hard: seconds + 1},
+	}
+	if !e.cgroups.Has(cgroup.Memory) {
+		list = append(list, limit(unix.RLIMIT_DATA, uint64(l.Memory)))
+	}
+	if e.root && !e.cgroups.Has(cgroup.Processes) {
+		list = append(list, limit(unix.RLIMIT_NPROC, uint64(l.Processes)))
+	}
+	for i := range list {
+		list[i] = capped(list[i])
+	}
+	return list
+}
+
+func limit(resource int, value uint64) supervise.Rlimit {
+	return supervise.Rlimit{Resource: resource, Soft: value, Hard: value}
+}
+
+// capped lowers a limit to what the caller has itself: raising one needs a privilege.
+func capped(l supervise.Rlimit) supervise.Rlimit {
+	var own unix.Rlimit
+	if unix.Getrlimit(l.Resource, &own) == nil {
+		l.Hard = min(l.Hard, own.Max)
+		l.Soft = min(l.Soft, l.Hard)
+	}
+	return l
+}
+
+// affinity returns a mask of as many of the caller's processors as the limit allows, if no cgroup has a quota.
+func (e *Executor) affinity(cpus float64) []uint64 {
+	if e.cgroups.Has(cgroup.CPUs) {
+		return nil
+	}
+	var own unix.CPUSet
+	if unix.SchedGetaffinity(0, &own) != nil {
+		return nil
+	}
+	mask := make([]uint64, len(own))
+	left := affinityCount(cpus)
+	// From the last one down: interrupts and most other work gather on the first.
+	for i := len(own)*64 - 1; i >= 0 && left > 0; i-- {
+		if own.IsSet(i) {
+			mask[i/64] |= 1 << (i % 64)
+			left--
+		}
+	}
+	return mask
+}
+
+func affinityCount(cpus float64) int { return min(max(int(math.Ceil(cpus)), 1), runtime.NumCPU()) }

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rlimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/internal/hostrun"
+	"github.com/evoseal/containment/internal/cgroup"
+	"github.com/evoseal/containment/internal/lease"
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+// setupTime bounds the set-up, which is mostly the copy of the workspace.
+const setupTime = 5 * time.Minute
+
+// Run executes the specification; see [executor.Executor].
+func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Result, error) {
+	begin := time.Now()
+	if err := e.admit(ctx, spec); err != nil {
+		return nil, err
+	}
+	r := &run{ex: e, spec: spec, limits: spec.Limits.WithDefaults(), uid: -1, gid: -1}
+	result, err := r.execute(ctx, begin)
+	cleaned := r.cleanup()
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, cleaned)
+	case cleaned != nil:
+		return nil, cleaned
+	}
+	result.Timing.Teardown = time.Since(begin) - result.Timing.Setup - result.Timing.Run
+	return result, nil
+}
+
+// admit decides whether the run may start at all. Nothing has been made when it refuses.
+func (e *Executor) admit(ctx context.Context, spec executor.Spec) error {
+	if e.closed.Load() {
+		return executor.ErrClosed
+	}
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	if missing := e.caps.Missing(spec.Required()); missing != 0 && e.caps != 0 {
+		return &executor.UnsupportedError{
+			Executor: name, Missing: missing, Reason: "the run requires what tier 1 does not enforce for this caller on this host",
+			Fix: "use an executor of a higher tier",
+		}
+	}
+	for _, m := range spec.Mounts {
+		if m.CopyOnWrite || (m.Target != "" && filepath.Clean(m.Target) != filepath.Clean(m.Source)) {
+			return &executor.UnsupportedError{
+				Executor: name, Reason: fmt.Sprintf("mount %s: tier 1 has no mount namespace", m.Source),
+				Fix: "leave Target empty and CopyOnWrite unset, or use an executor of a higher tier",
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("executor: not started: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// run is one run with everything that it holds.
+type run struct {
+	ex       *Executor
+	spec     executor.Spec
+	limits   executor.Limits
+	uid, gid int // of the payload; -1: the caller's
+
+	id      string
+	lease   *lease.Lease
+	slot    *lease.Slot
+	dir     string // the run's scratch directory
+	mounted bool
+	lock    *os.File // the scratch directory, locked as long as the run or its monitor lives
+	places  []place  // what Landlock grants this run
+	group   *cgroup.Group
+	stdio   *hostrun.Stdio
+	proc    *supervise.Process
+	lost    bool // nobody has proven that the tree is dead
+
+	full int64 // bytes or inodes in use when the file system was seen full
+}
+
+func (r *run) workspace() string { return filepath.Join(r.dir, "work") }
+
+// execute takes the run from nothing to its verdict. Whatever it made, cleanup removes.
+func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, error) {
+	setup, cancel := context.WithTimeoutCause(ctx, setupTime, errors.New("the set-up took too long"))
+	defer cancel()
+	if err := r.prepare(setup); err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return &executor.Result{Cause: executor.CauseCancelled, ExitCode: -1, Detail: "cancelled during set-up"}, nil
+		}
+		return nil, err
+	}
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	ending, err := hostrun.Watch{
+		Process: r.proc, Wall: r.limits.Wall, Over: r.stdio.Over, Poll: r.poll,
+	}.Wait(ctx)
+	if err = errors.Join(err, r.buried(ending)); err != nil {
+		return nil, err
+	}
+	result := &executor.Result{Enforced: r.enforced()}
+	if err := r.judge(result, ending); err != nil {
+		return nil, err
+	}
+	result.Timing = hostrun.Timing(begin, ending)
+	return result, r.artifacts(ctx, result)
+}
+
+// prepare makes everything that the payload needs.
+func (r *run) prepare(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"lease", r.takeLease},
+		{"scratch", r.makeScratch},
+		{"mount", r.openMounts},
+		{"workspace", r.copyWorkspace},
+		{"directory", r.checkDir},
+		{"cgroup", r.makeCgroup},
+		{"streams", func(context.Context) (err error) {
+			r.stdio, err = hostrun.OpenStdio(&r.spec, r.limits.Output, r.uid, r.gid)
+			return err
+		}},
+	} {
+		if err := step.do(ctx); err != nil {
+			return &executor.SetupError{Step: step.name, Err: err}
+		}
+	}
+	return nil
+}
+
+// start hands the payload to a monitor.
+func (r *run) start() (err error) {
+	job, files, err := r.job()
+	if err == nil {
+		if files.Ruleset != nil {
+			defer files.Ruleset.Close()
+		}
+		r.proc, err = supervise.Start(job, files)
+	}
+	if err != nil {
+		return &executor.SetupError{Step: "monitor", Err: err}
+	}
+	r.stdio.Started()
+	r.lost = true // until the monitor says otherwise
+	return nil
+}
+
+func (r *run) job() (supervise.Job, supervise.Files, error) {
+	e := r.ex
+	job := supervise.Job{
+		Programs: programs(r.spec),
+		Args:     r.spec.Args,
+		Env:      r.spec.Environ(filepath.Join(r.dir, "home"), filepath.Join(r.dir, "tmp")),
+		Dir:      filepath.Join(r.workspace(), filepath.FromSlash(r.spec.Dir)),
+		UID:      r.uid,
+		GID:      r.gid,
+		Reserved: r.slot != nil,
+		Rlimits:  e.rlimits(r.limits),
+		Affinity: e.affinity(r.limits.CPUs),
+		Filter:   e.filter,
+	}
+	for _, m := range r.spec.Mounts {
+		job.Reachable = append(job.Reachable, m.Source)
+	}
+	if !e.cgroups.Has(cgroup.CPUTime) {
+		job.CPULimit = r.limits.CPU
+	}
+	if r.slot != nil && !e.cgroups.Has(cgroup.Processes) {
+		job.TaskLimit = r.limits.Processes
+	}
+	files := supervise.Files{
+		Stdin: r.stdio.Payload[0], Stdout: r.stdio.Payload[1], Stderr: r.stdio.Payload[2], Lock: r.lock,
+	}
+	if r.group != nil {
+		files.Cgroups = r.group.JoinFiles()
+	}
+	var err error
+	if e.landlock != nil {
+		files.Ruleset, err = e.landlock.ruleset(r.places)
+	}
+	return job, files, err
+}
+
+// programs returns the paths at which the payload's process looks for its program, in its own view.
+func programs(spec executor.Spec) []string {
+	program := spec.Args[0]
+	if strings.Contains(program, "/") {
+		return []string{program}
+	}
+	search, ok := spec.Env["PATH"]
+	if !ok {
+		search = executor.DefaultPath
+	}
+	var list []string
+	for _, dir := range filepath.SplitList(search) {
+		if dir == "" {
+			dir = "." // as execvp reads an empty element
+		}
+		list = append(list, dir+"/"+program)
+	}
+	return list
+}
+
+// buried waits for the monitor's end and demands the proof that the tree is dead.
+func (r *run) buried(ending hostrun.Ending) error {
+	if err := r.proc.Wait(monitorTime); err != nil {
+		return fmt.Errorf("%w: %w", executor.ErrLost, err)
+	}
+	if ending.Tree != nil {
+		r.lost = false
+		return nil
+	}
+	if ending.Failed != nil {
+		r.lost = false // the monitor could not start the payload and is gone
+		return nil
+	}
+	return fmt.Errorf("%w: the monitor was killed", executor.ErrLost)
+}
+
+// monitorTime bounds the wait for a monitor that has nothing left to do.
+const monitorTime = 5 * time.Second
+
+// openMounts opens what the specification declares; it must be there before the run starts.
+func (r *run) openMounts(context.Context) error {
+	if r.ex.landlock == nil {
+		for _, m := range r.spec.Mounts {
+			if _, err := os.Stat(m.Source); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, m := range r.spec.Mounts {
+		p, err := openPlace(m.Source, readRights)
+		if err != nil {
+			return err
+		}
+		r.places = append(r.places, p)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rlimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/internal/lease"
+	"github.com/evoseal/containment/internal/scratch"
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+// mountFlags: nothing on a run's file system is a device or changes an id, whoever executes it.
+const mountFlags = unix.MS_NOSUID | unix.MS_NODEV
+
+// takeLease reserves a uid and writes down what this run is about to make, before it makes it.
+func (r *run) takeLease(ctx context.Context) (err error) {
+	r.id = lease.NewID()
+	rec := lease.Record{ID: r.id, Label: r.spec.Label, Cgroups: r.ex.cgroups.Dirs(r.groupName())}
+	if r.ex.slots != nil {
+		if r.slot, err = takeUID(ctx, r.ex.slots); err != nil {
+			return err
+		}
+		r.uid, r.gid, rec.UID = int(r.slot.UID), int(r.slot.UID), r.slot.UID
+	}
+	dir := filepath.Join(r.ex.scratch, r.id)
+	rec.Scratch = []string{dir}
+	if r.ex.mounts {
+		rec.Mounts = rec.Scratch
+	}
+	if r.lease, err = r.ex.leases.Acquire(rec); err != nil {
+		return err
+	}
+	r.dir = dir
+	return nil
+}
+
+func (r *run) groupName() string { return strings.TrimPrefix(r.id, lease.Prefix) }
+
+// maxBusy is the number of reserved uids that may be in use by strangers before that is an error.
+const maxBusy = 16
+
+// takeUID returns a uid that no process has. One that a killed host program had is cleaned first; one that belongs to
+// processes of somebody else is passed over.
+func takeUID(ctx context.Context, slots *lease.Slots) (_ *lease.Slot, err error) {
+	var busy []*lease.Slot
+	defer func() {
+		for _, slot := range busy {
+			err = errors.Join(err, slot.Release())
+		}
+	}()
+	for len(busy) < maxBusy {
+		slot, err := slots.Take()
+		if err != nil {
+			return nil, err
+		}
+		if slot.Dirty {
+			if err := supervise.KillUser(ctx, int(slot.UID)); err != nil {
+				return nil, errors.Join(err, slot.Abandon())
+			}
+		}
+		if taken, err := supervise.UserBusy(int(slot.UID)); err == nil && !taken {
+			return slot, nil
+		}
+		busy = append(busy, slot)
+	}
+	return nil, fmt.Errorf("the first %d reserved uids are in use by other processes: set Config.FirstUID", maxBusy)
+}
+
+// makeScratch makes the run's directory with the workspace, home and temporary directory. Only these three belong to the
+// run's uid, so it can add nothing beside them.
+func (r *run) makeScratch(context.Context) error {
+	mode := fs.FileMode(0o711)
+	if r.slot == nil {
+		mode = 0o700
+	}
+	if err := os.Mkdir(r.dir, mode); err != nil {
+		return err
+	}
+	if r.ex.mounts {
+		// Room for the copy first; once it is there, the rest is set to what the run may add.
+		size := r.ex.config.WorkspaceBytes + r.limits.Disk
+		if err := mountScratch(r.dir, size, r.ex.config.WorkspaceFiles+executor.DiskInodes); err != nil {
+			return err
+		}
+		r.mounted = true
+	}
+	if err := r.lockScratch(); err != nil {
+		return err
+	}
+	for _, name := range []string{"work", "home", "tmp"} {
+		path := filepath.Join(r.dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		if r.uid >= 0 && name != "work" { // which the copy gives away when it is complete
+			if err := os.Lchown(path, r.uid, r.gid); err != nil {
+				return err
+			}
+		}
+		if r.ex.landlock != nil {
+			p, err := openPlace(path, writeRights)
+			if err != nil {
+				return err
+			}
+			r.places = append(r.places, p)
+		}
+	}
+	return nil
+}
+
+// lockScratch takes the lock that says "somebody may still be alive in here". The monitor shares it: it outlives a killed
+// host program until the last process of the run is dead.
+func (r *run) lockScratch() error {
+	f, err := os.Open(r.dir)
+	if err != nil {
+		return err
+	}
+	r.lock = f
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return &fs.PathError{Op: "flock", Path: r.dir, Err: err}
+	}
+	return nil
+}
+
+func mountScratch(dir string, size, inodes int64) error {
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0711", size, inodes)
+	if err := unix.Mount("containment", dir, "tmpfs", mountFlags, data); err != nil {
+		return &fs.PathError{Op: "mount", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// copyWorkspace copies the workspace, and then leaves Limits.Disk free on the run's file system.
+func (r *run) copyWorkspace(ctx context.Context) error {
+	o := scratch.Options{
+		OmitNames: executor.DefaultHidden(),
+		MaxBytes:  r.ex.config.WorkspaceBytes,
+		MaxFiles:  r.ex.config.WorkspaceFiles,
+	}
+	if r.uid >= 0 {
+		o.Owner = &scratch.Owner{UID: r.uid, GID: r.gid}
+		o.ReadOnly, o.Sealed = r.spec.ReadOnly, r.spec.Hidden
+	} else {
+		o.Omit = r.spec.Hidden
+	}
+	if _, err := scratch.Copy(ctx, r.spec.Workspace, r.workspace(), o); err != nil {
+		return err
+	}
+	if !r.mounted {
+		return nil
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(r.dir, &st); err != nil {
+		return &fs.PathError{Op: "statfs", Path: r.dir, Err: err}
+	}
+	used := int64(st.Blocks-st.Bfree) * st.Bsize
+	files := int64(st.Files - st.Ffree)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", used+r.limits.Disk, files+executor.DiskInodes)
+	if err := unix.Mount("", r.dir, "", unix.MS_REMOUNT|mountFlags, data); err != nil {
+		return &fs.PathError{Op: "remount", Path: r.dir, Err: err}
+	}
+	return nil
+}
+
+// checkDir refuses a working directory that the run would not have. No payload runs yet, so the answer stays true.
+func (r *run) checkDir(context.Context) error {
+	if r.spec.Dir == "" {
+		return nil
+	}
+	root, err := unix.Open(r.workspace(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: r.workspace(), Err: err}
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(root, r.spec.Dir, &how)
+	if err != nil {
+		return fmt.Errorf("Spec.Dir %q is no visible directory of the workspace: %w", r.spec.Dir, err)
+	}
+	return unix.Close(fd)
+}
+
+// poll notes when the file system is full, and says when the CPU time is used up.
+func (r *run) poll() executor.Cause {
+	r.lookAtDisk()
+	if r.group != nil {
+		if used, ok := r.group.CPUTime(); ok && used > r.limits.CPU {
+			return executor.CauseCPUTimeout
+		}
+	}
+	return executor.CauseUnknown
+}
+
+// lookAtDisk samples: there is no counter of refused writes.
+func (r *run) lookAtDisk() {
+	var st unix.Statfs_t
+	if !r.mounted || unix.Statfs(r.dir, &st) != nil {
+		return
+	}
+	switch {
+	case st.Bfree == 0:
+		r.full = int64(st.Blocks) * st.Bsize
+	case st.Ffree == 0:
+		r.full = int64(st.Files)
+	}
+}
+
+// cleanup removes everything in the reverse order, goes on over failures and names them all.
+func (r *run) cleanup() error {
+	var remains []error
+	note := func(err error) {
+		if err != nil {
+			remains = append(remains, err)
+		}
+	}
+	if r.stdio != nil {
+		r.stdio.Close()
+	}
+	for _, p := range r.places[:len(r.places):len(r.places)] {
+		p.file.Close()
+	}
+	note(r.bury())
+	if r.lock != nil {
+		r.lock.Close()
+	}
+	if r.mounted {
+		note(unmount(r.dir))
+	}
+	if r.dir != "" {
+		note(r.removeScratch())
+	}
+	note(r.removeCgroup())
+	if len(remains) == 0 {
+		note(r.release())
+	} else if r.slot != nil {
+		note(r.slot.Abandon()) // whoever takes the uid next cleans it first
+	}
+	if len(remains) == 0 {
+		return nil
+	}
+	// The lease stays held until this process ends; then a sweep finds it.
+	return &executor.CleanupError{Remains: remains}
+}
+
+func (r *run) release() error {
+	var errs []error
+	if r.lease != nil {
+		errs = append(errs, r.lease.Release())
+	}
+	if r.slot != nil {
+		errs = append(errs, r.slot.Release())
+	}
+	return errors.Join(errs...)
+}
+
+// removeTime bounds the removal of what a run left in its directory, which may be a million files.
+const removeTime = 5 * time.Minute
+
+func (r *run) removeScratch() error {
+	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+	defer cancel()
+	return scratch.Remove(ctx, r.dir)
+}
+
+func unmount(dir string) error {
+	if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return &fs.PathError{Op: "unmount", Path: dir, Err: err}
+	}
+	return nil
+}
