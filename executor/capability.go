@@ -118,7 +118,8 @@ func (c *Capability) UnmarshalJSON(data []byte) error {
 	for _, name := range names {
 		one, ok := capabilityByName(name)
 		if !ok {
-			return fmt.Errorf("executor: %w: capability %q is not defined", ErrInvalidSpec, name)
+			fault := Fault{Field: "capability list", Rule: fmt.Sprintf("%q must be defined by this package", name)}
+			return &SpecError{Faults: []Fault{fault}}
 		}
 		set |= one
 	}

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,7 +39,7 @@ type UnsupportedError struct {
 // Error names the reason and the way out.
 func (e *UnsupportedError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: not supported here: %s", e.Executor, e.Reason)
+	fmt.Fprintf(&b, "%s: not supported here: %s", cmp.Or(e.Executor, "executor"), e.Reason)
 	if e.Missing != 0 {
 		fmt.Fprintf(&b, " (missing %s)", e.Missing)
 	}

@@ -46,6 +46,9 @@ const (
 	minOpenFiles = 16
 )
 
+// maxCPUs is more than a kernel can have. Without a ceiling the arithmetic of a quota could overflow into "none".
+const maxCPUs = 8192
+
 // DefaultLimits returns the values that zero fields take.
 func DefaultLimits() Limits {
 	return Limits{
