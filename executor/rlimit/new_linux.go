@@ -37,13 +37,21 @@ type Executor struct {
 	slots    *lease.Slots // nil for an ordinary caller
 	scratch  string
 	bootID   string
+	lacks    lacks
 	closed   atomic.Bool
 }
 
 // New prepares an executor: it looks at what the kernel enforces for this caller, removes what killed host programs left
 // behind, and makes one trial run through the whole path.
 func New(ctx context.Context, config Config) (*Executor, error) {
-	e := &Executor{config: config.withDefaults(), root: os.Geteuid() == 0}
+	return newExecutor(ctx, config, lacks{})
+}
+
+// lacks names what a host does not have, for tests of what is then enforced in its place and what is not promised.
+type lacks struct{ cgroups, landlock, mounts bool }
+
+func newExecutor(ctx context.Context, config Config, l lacks) (*Executor, error) {
+	e := &Executor{config: config.withDefaults(), root: os.Geteuid() == 0, lacks: l}
 	for _, step := range []func() error{e.checkCaller, e.openState, e.detect} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -124,7 +132,7 @@ func (e *Executor) openState() error {
 			return unsupported("no uids for runs", "set Config.FirstUID and Config.UIDs to a range that nothing uses", err)
 		}
 	}
-	e.mounts = e.root && !e.config.DiskScratch && canMount(dir)
+	e.mounts = e.root && !e.config.DiskScratch && !e.lacks.mounts && canMount(dir)
 	if e.scratch = e.config.ScratchDir; e.scratch == "" {
 		e.scratch = filepath.Join(e.defaultScratchDir(dir), "scratch")
 	}
@@ -193,10 +201,15 @@ func makeDir(dir string) error {
 
 // detect finds out what this kernel enforces for this caller.
 func (e *Executor) detect() (err error) {
-	if e.landlock, err = newLandlock(e.config); err != nil {
-		return unsupported("Config.Reads", "name only files and directories that exist", err)
+	if !e.lacks.landlock {
+		if e.landlock, err = newLandlock(e.config); err != nil {
+			return unsupported("Config.Reads", "name only files and directories that exist", err)
+		}
 	}
-	e.cgroups = cgroup.Detect()
+	e.cgroups = new(cgroup.Host)
+	if !e.lacks.cgroups {
+		e.cgroups = cgroup.Detect()
+	}
 	prog, err := seccomp.Assemble(e.filterOptions())
 	if err != nil {
 		return unsupported("no seccomp filter for this architecture", "use amd64 or arm64", err)

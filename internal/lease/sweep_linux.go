@@ -8,11 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 	"golang.org/x/sys/unix"
 )
+
+// dyingTime is how long Sweep waits for the lock of a lease whose holder is dead: a child that the holder was starting
+// when it was killed keeps the lock until it executes its program.
+const dyingTime = 2 * time.Second
 
 // Sweep takes every lease whose holder is dead and calls clean with what it names. The lease is removed only if clean
 // returned nil; else it is there for the next sweep. While clean runs nobody else has that lease, so sweeps may run at
@@ -23,15 +29,27 @@ func (d *Dir) Sweep(ctx context.Context, clean func(context.Context, Record) err
 	if err != nil {
 		return fmt.Errorf("lease: list %q: %w", d.dir.path, err)
 	}
+	bootID, err := BootID()
+	if err != nil {
+		return err
+	}
 	var errs *multierror.Error
-	for _, name := range names {
-		if ctx.Err() != nil {
-			errs = multierror.Append(errs, fmt.Errorf("lease: sweep of %q: %w", d.dir.path, context.Cause(ctx)))
+	failed := map[string]bool{}
+	for deadline := time.Now().Add(dyingTime); len(names) > 0; {
+		for _, name := range names {
+			if ctx.Err() != nil {
+				return multierror.Append(errs, fmt.Errorf("lease: sweep of %q: %w", d.dir.path, context.Cause(ctx))).ErrorOrNil()
+			}
+			if err := d.sweepOne(ctx, name, clean); err != nil {
+				errs = multierror.Append(errs, err)
+				failed[name] = true // and is not tried again
+			}
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return failed[name] || !d.dying(name, bootID) })
+		if len(names) == 0 || time.Now().After(deadline) {
 			break
 		}
-		if err := d.sweepOne(ctx, name, clean); err != nil {
-			errs = multierror.Append(errs, err)
-		}
+		time.Sleep(time.Millisecond)
 	}
 	return errs.ErrorOrNil()
 }

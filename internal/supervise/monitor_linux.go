@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"os"
 	"runtime"
@@ -40,7 +39,7 @@ type monitor struct {
 
 func monitorMain(params []byte) int {
 	runtime.LockOSThread()
-	m := &monitor{job: new(Job), control: fdControl}
+	m := &monitor{control: fdControl}
 	if err := m.prepare(params); err != nil {
 		report(Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
 		return 1
@@ -66,9 +65,11 @@ func monitorMain(params []byte) int {
 }
 
 func (m *monitor) prepare(params []byte) error {
-	if err := json.Unmarshal(params, m.job); err != nil {
+	job, err := decodeJob(params)
+	if err != nil {
 		return unix.EBADMSG
 	}
+	m.job = job
 	// Whatever the host program left open without close-on-exec ends here.
 	first := uint(fdCgroups + m.job.Cgroups)
 	if err := unix.CloseRange(first, ^uint(0)>>33, 0); err != nil {

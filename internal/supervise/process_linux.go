@@ -5,7 +5,6 @@ package supervise
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,10 +40,6 @@ const eventBuffer = 8
 // see the event Empty, and then Wait.
 func Start(job Job, f Files) (*Process, error) {
 	job.Landlock, job.Cgroups = f.Ruleset != nil, len(f.Cgroups)
-	params, err := json.Marshal(job)
-	if err != nil {
-		return nil, fmt.Errorf("supervise: %w", err)
-	}
 	controlR, controlW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("supervise: %w", err)
@@ -57,7 +52,7 @@ func Start(job Job, f Files) (*Process, error) {
 	}
 	defer reportW.Close()
 	files := append([]*os.File{controlR, reportW, f.Lock, f.Stdin, f.Stdout, f.Stderr, f.Ruleset}, f.Cgroups...)
-	monitor, err := reexec.Start(stageMonitor, params, files)
+	monitor, err := reexec.Start(stageMonitor, job.encode(), files)
 	if err != nil {
 		return nil, errors.Join(err, controlW.Close(), reportR.Close())
 	}

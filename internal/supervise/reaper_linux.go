@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,11 +19,7 @@ import (
 // a killed host program left behind, and needs root. It works in a process of its own, so that no thread of the host
 // program ever changes its ids.
 func KillUser(ctx context.Context, uid int) error {
-	params, err := json.Marshal(uid)
-	if err != nil {
-		return fmt.Errorf("supervise: %w", err)
-	}
-	p, err := reexec.Start(stageReaper, params, nil)
+	p, err := reexec.Start(stageReaper, []byte(strconv.Itoa(uid)), nil)
 	if err != nil {
 		return err
 	}
@@ -46,8 +41,8 @@ func KillUser(ctx context.Context, uid int) error {
 const reaperTime = 10 * time.Second
 
 func reaperMain(params []byte) int {
-	var uid int
-	if json.Unmarshal(params, &uid) != nil {
+	uid, err := strconv.Atoi(string(params))
+	if err != nil {
 		return 1
 	}
 	for end := time.Now().Add(reaperTime); time.Now().Before(end); time.Sleep(killPause) {
