@@ -96,7 +96,8 @@ func (r *run) artifacts(ctx context.Context, result *executor.Result) error {
 	}
 	defer root.Close()
 	result.Artifacts, result.Refused, err = artifact.Extract(ctx, artifact.Request{
-		Root: root, Patterns: r.spec.Artifacts, Dest: r.spec.ArtifactDir, Exclude: r.spec.Hidden,
+		ID: r.id, Root: root, Patterns: r.spec.Artifacts, Dest: r.spec.ArtifactDir,
+		Exclude: r.spec.Hidden, ExcludeNames: executor.DefaultHidden(),
 		MaxBytes: r.limits.ArtifactBytes, MaxFiles: r.limits.ArtifactFiles,
 	})
 	return err

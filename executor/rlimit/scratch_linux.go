@@ -33,6 +33,11 @@ func (r *run) takeLease(ctx context.Context) (err error) {
 		}
 		r.uid, r.gid, rec.UID = int(r.slot.UID), int(r.slot.UID), r.slot.UID
 	}
+	if len(r.spec.Artifacts) > 0 {
+		if rec.Artifacts, err = filepath.Abs(r.spec.ArtifactDir); err != nil {
+			return err
+		}
+	}
 	dir := filepath.Join(r.ex.scratch, r.id)
 	rec.Scratch = []string{dir}
 	if r.ex.mounts {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evoseal/containment/executor/internal/artifact"
 	"github.com/evoseal/containment/internal/cgroup"
 	"github.com/evoseal/containment/internal/lease"
 	"github.com/evoseal/containment/internal/scratch"
@@ -36,6 +37,9 @@ func (e *Executor) sweep(ctx context.Context) error {
 		}
 		for _, dir := range rec.Scratch {
 			errs = append(errs, e.sweepScratch(ctx, dir))
+		}
+		if rec.Artifacts != "" {
+			errs = append(errs, artifact.RemoveTemps(rec.Artifacts, rec.ID))
 		}
 		if rec.BootID == e.bootID {
 			errs = append(errs, cgroup.RemoveDirs(ctx, rec.Cgroups))

@@ -36,6 +36,8 @@ type Record struct {
 	Scratch []string `json:",omitempty"` // absolute paths of directories
 	Mounts  []string `json:",omitempty"` // absolute paths of mount points, in the order in which they are made
 	Cgroups []string `json:",omitempty"` // absolute paths of cgroup directories
+	// Artifacts is the absolute path of a directory in which the run may have incomplete files; "" is none.
+	Artifacts string `json:",omitempty"`
 	// UID is the user id that is reserved for the run; 0 is none, so that a forgotten field never names root.
 	UID uint32 `json:",omitempty"`
 }
@@ -97,7 +99,11 @@ func (r Record) check() error {
 	if !utf8.ValidString(r.Label) {
 		return fmt.Errorf("label %q: must be UTF-8", r.Label)
 	}
-	for _, p := range slices.Concat(r.Scratch, r.Mounts, r.Cgroups) {
+	paths := slices.Concat(r.Scratch, r.Mounts, r.Cgroups)
+	if r.Artifacts != "" {
+		paths = append(paths, r.Artifacts)
+	}
+	for _, p := range paths {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p || filepath.Dir(p) == p || !utf8.ValidString(p) {
 			return fmt.Errorf("path %q: must be absolute, clean, UTF-8, and not the root", p)
 		}
