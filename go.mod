@@ -4,14 +4,17 @@ module github.com/evoseal/containment
 // escape CVE-2026-39822, and this library must not be built without that fix.
 go 1.26.5
 
-require github.com/bmatcuk/doublestar/v4 v4.10.4
+require (
+	github.com/bmatcuk/doublestar/v4 v4.10.4
+	github.com/elastic/go-seccomp-bpf v1.6.0
+	github.com/google/go-cmp v0.7.0
+	github.com/hashicorp/go-multierror v1.1.1
+	github.com/landlock-lsm/go-landlock v0.11.2
+	golang.org/x/net v0.41.0
+	golang.org/x/sys v0.50.0
+)
 
 require (
-	github.com/elastic/go-seccomp-bpf v1.6.0 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/hashicorp/errwrap v1.0.0 // indirect
-	github.com/hashicorp/go-multierror v1.1.1 // indirect
-	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
-	golang.org/x/net v0.41.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.78 // indirect
 )

@@ -5,7 +5,9 @@ package rlimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/evoseal/containment/executor"
@@ -32,7 +34,7 @@ func (r *run) makeCgroup(context.Context) (err error) {
 
 // judge reads every counter while it still exists and lets hostrun decide.
 func (r *run) judge(result *executor.Result, ending hostrun.Ending) error {
-	if err := hostrun.SetupError(ending.Failed); err != nil {
+	if err := r.setupError(ending.Failed); err != nil {
 		return err
 	}
 	r.lookAtDisk()
@@ -44,6 +46,18 @@ func (r *run) judge(result *executor.Result, ending hostrun.Ending) error {
 	}
 	hostrun.Judge(result, facts)
 	return nil
+}
+
+// setupError adds the path to an error about a mount.
+func (r *run) setupError(e *supervise.Event) error {
+	err := hostrun.SetupError(e)
+	if err != nil && e.Step == supervise.StepReachable && int(e.Detail) < len(r.spec.Mounts) {
+		source := r.spec.Mounts[e.Detail].Source
+		return &executor.SetupError{Step: e.Step.String(), Err: fmt.Errorf(
+			"%s cannot be reached by the run's uid %d; give it and the directories above read and search permission: %w",
+			source, r.uid, syscall.Errno(e.Errno))}
+	}
+	return err
 }
 
 // count fills in the counters of the cgroups, and what the monitor knows where there are none.

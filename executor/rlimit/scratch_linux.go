@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +95,7 @@ func (r *run) makeScratch(context.Context) error {
 	}
 	if r.ex.mounts {
 		// Room for the copy first; once it is there, the rest is set to what the run may add.
-		size := r.ex.config.WorkspaceBytes + r.limits.Disk
+		size := plus(r.ex.config.WorkspaceBytes, r.limits.Disk)
 		if err := mountScratch(r.dir, size, r.ex.config.WorkspaceFiles+executor.DiskInodes); err != nil {
 			return err
 		}
@@ -122,6 +123,14 @@ func (r *run) makeScratch(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// plus adds sizes without an overflow, which would turn a very large limit into none or into a tiny one.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // lockScratch takes the lock that says "somebody may still be alive in here". The monitor shares it: it outlives a killed
@@ -171,7 +180,7 @@ func (r *run) copyWorkspace(ctx context.Context) error {
 	}
 	used := int64(st.Blocks-st.Bfree) * st.Bsize
 	files := int64(st.Files - st.Ffree)
-	data := fmt.Sprintf("size=%d,nr_inodes=%d", used+r.limits.Disk, files+executor.DiskInodes)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", plus(used, r.limits.Disk), files+executor.DiskInodes)
 	if err := unix.Mount("", r.dir, "", unix.MS_REMOUNT|mountFlags, data); err != nil {
 		return &fs.PathError{Op: "remount", Path: r.dir, Err: err}
 	}

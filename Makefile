@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make test    everything: set-up, format, vet, staticcheck, tests of all modules as root and as an ordinary user
+# make lint    the checks that run no test
+# make bench   the benchmarks
+# make fmt     format the tree
+#
+# Plain `go test ./...` works too, and skips what this host lacks.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.SILENT:
+.PHONY: test setup gate lint format vet cross staticcheck modules bench fmt
+
+# Without a work file each module is what its consumers get.
+MODULES = $(shell go list -m -f '{{.Dir}}')
+# The modules that are tagged; examples/ is not.
+RELEASED = $(filter-out %/examples,$(MODULES))
+TARGETS := darwin/arm64 windows/amd64 linux/arm64
+
+test: setup lint gate
+
+setup:
+	.ci/setup
+
+gate: setup
+	umask 022
+	go run ./internal/gate
+
+lint: format vet cross staticcheck modules
+
+format:
+	echo "gofmt"
+	unformatted=$$(gofmt -l .)
+	if [[ -n $$unformatted ]]; then
+		echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1
+	fi
+
+vet:
+	for module in $(MODULES); do
+		cd "$$module"
+		echo "go vet, $$module"
+		go vet ./...
+		GOWORK=off go vet ./...
+	done
+
+# Everything must compile where it does not work, and say so when it is called.
+cross:
+	for target in $(TARGETS); do
+		for module in $(MODULES); do
+			cd "$$module"
+			echo "go vet, $$module, $$target"
+			GOWORK=off CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go vet ./...
+		done
+	done
+
+# -modfile needs GOWORK=off, and the tool must not inherit it: so it is built first and started by its path.
+staticcheck:
+	tool=$$(GOWORK=off go tool -modfile=tools.mod -n staticcheck)
+	for module in $(MODULES); do
+		cd "$$module"
+		echo "staticcheck, $$module"
+		GOWORK=off "$$tool" ./...
+	done
+
+modules:
+	for module in $(RELEASED); do
+		cd "$$module"
+		echo "go mod tidy, $$module"
+		GOWORK=off go mod tidy -diff
+	done
+
+bench:
+	for module in $(MODULES); do
+		cd "$$module"
+		go test -run=NONE -bench=. -benchmem ./...
+	done
+
+fmt:
+	gofmt -w .

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Sandbox runs one untrusted command on a private copy of a directory and prints what happened and what really enforced
+// each limit.
+//
+//	go run ./examples/sandbox -- sh -c 'id; rm -rf .; ls'
+//
+// Its exit code is 0 if the command ended by itself with 0, 1 if it did not, 2 for a wrong call, 3 if nothing was run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/rlimit"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: sandbox [flags] -- COMMAND [ARGS…]\n\nflags:")
+		flags.PrintDefaults()
+	}
+	dir := flags.String("dir", "", "`directory` of which the command gets a private copy (default: an empty one)")
+	var l executor.Limits
+	flags.DurationVar(&l.Wall, "wall", 10*time.Second, "time that the command may take")
+	flags.Int64Var(&l.Memory, "memory", 256<<20, "`bytes` of memory")
+	flags.IntVar(&l.Processes, "processes", 64, "`number` of tasks at one time")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	if flags.NArg() == 0 {
+		flags.Usage()
+		return 2
+	}
+	result, err := sandbox(ctx, flags.Args(), *dir, l)
+	if err != nil {
+		fmt.Fprintln(stderr, "nothing was run:", err)
+		return 3
+	}
+	print(stdout, result)
+	if !result.OK() {
+		return 1
+	}
+	return 0
+}
+
+func sandbox(ctx context.Context, args []string, dir string, l executor.Limits) (_ *executor.Result, err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "sandbox-"); err != nil {
+			return nil, err
+		}
+		defer os.Remove(dir)
+	}
+	ex, err := rlimit.New(ctx, rlimit.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer ex.Close()
+	return ex.Run(ctx, executor.Spec{Args: args, Workspace: dir, Limits: l, Label: "sandbox example"})
+}
+
+func print(w io.Writer, r *executor.Result) {
+	fmt.Fprintf(w, "cause   %v: %s\n", r.Cause, r.Detail)
+	for _, stream := range []struct {
+		name string
+		out  executor.Output
+	}{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
+		if stream.out.Total > 0 {
+			fmt.Fprintf(w, "%s  %d bytes\n%s\n", stream.name, stream.out.Total, indent(stream.out.String()))
+		}
+	}
+	u := r.Usage
+	fmt.Fprintf(w, "wall    %v (set-up %v, teardown %v)\n", round(u.Wall), round(r.Timing.Setup), round(r.Timing.Teardown))
+	fmt.Fprintf(w, "cpu     %v user, %v system (%s)\n", round(u.User), round(u.System), u.CPUBy)
+	fmt.Fprintf(w, "memory  %d KiB at most (%s)\n", u.PeakMemory>>10, u.PeakMemoryBy)
+	fmt.Fprintf(w, "tasks   %d at most (%s)\n", u.PeakProcesses, u.PeakProcessesBy)
+	for _, h := range r.Hits {
+		fmt.Fprintf(w, "hit     %s: %d (%s)\n", h.Limit, h.Count, h.By)
+	}
+	fmt.Fprintln(w, "\nenforced")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, e := range r.Enforced {
+		value := ""
+		if e.Value != 0 {
+			value = fmt.Sprint(e.Value)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", e.Limit, e.By, e.Scope, value, e.Note)
+	}
+	table.Flush()
+}
+
+func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+
+// indent marks every line, so that nothing the command prints can look like a line of ours.
+func indent(s string) string {
+	out := "  | "
+	for i, r := range s {
+		switch {
+		case r == '\n' && i < len(s)-1:
+			out += "\n  | "
+		case r == '\n':
+		case r < ' ' && r != '\t', r == 0x7f:
+			out += fmt.Sprintf("\\x%02x", r)
+		default:
+			out += string(r)
+		}
+	}
+	return out
+}
