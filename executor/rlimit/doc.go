@@ -5,8 +5,8 @@
 // seccomp, a file system of its own for what it writes. It needs Linux and nothing installed; it does more for root, and
 // says in Capabilities what that is on this host.
 //
-// Importing the package registers a stage of the running program (see internal/reexec): every run starts the program's
-// own binary once more as a small monitor that outlives neither the run nor the host program.
+// Importing the package registers a stage of the running program (see internal/reexec): an executor starts the program's
+// own binary once more, as a small server that starts and kills the payloads. It ends with Close, or with the program.
 //
 // # Errors
 //

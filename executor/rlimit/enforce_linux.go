@@ -122,7 +122,7 @@ func (r *run) holds(c executor.Capability) executor.Mechanism {
 		if c == executor.UnprivilegedUser {
 			return executor.ByLandlock
 		}
-		return executor.ByCgroupV2
+		return mechanism(r.ex.cgroups, cgroup.Kill)
 	case executor.MemoryBounded:
 		return mechanism(r.ex.cgroups, cgroup.Memory)
 	case executor.ProcessesBounded:

@@ -19,7 +19,7 @@ import (
 
 const (
 	extractTime = time.Minute      // for copying artifacts
-	buryTime    = 10 * time.Second // for killing what a lost monitor left
+	buryTime    = 10 * time.Second // for killing what a lost guard left
 )
 
 func (r *run) makeCgroup(context.Context) (err error) {
@@ -60,14 +60,15 @@ func (r *run) setupError(e *supervise.Event) error {
 	return err
 }
 
-// count fills in the counters of the cgroups, and what the monitor knows where there are none.
+// count fills in the counters of the cgroups, and what was sampled where there are none.
 func (r *run) count(f *hostrun.Facts, u *executor.Usage) error {
 	*u = hostrun.Usage(f.Ending)
-	if e := f.Ending.CPU; e != nil {
-		f.CPU, f.CPUBy = time.Duration(e.CPU), executor.BySupervisor
+	if f.Ending.CPU > 0 {
+		f.CPU, f.CPUBy = f.Ending.CPU, executor.BySupervisor
 	}
-	if e := f.Ending.Tasks; e != nil {
-		f.TaskDenied, f.TasksBy = e.Tasks, executor.BySupervisor
+	// The kernel counts no refusals of RLIMIT_NPROC; a reserved uid with as many tasks as it may have is what can be seen.
+	if r.slot != nil && f.Ending.Tasks >= r.limits.Processes {
+		f.TaskDenied, f.TasksBy = int64(f.Ending.Tasks), executor.BySupervisor
 	}
 	if r.group == nil {
 		return nil
@@ -117,7 +118,7 @@ func (r *run) artifacts(ctx context.Context, result *executor.Result) error {
 	return err
 }
 
-// bury kills what may live although the monitor is gone.
+// bury kills what may live although the guard is gone.
 func (r *run) bury() error {
 	if r.proc == nil || !r.lost {
 		return nil

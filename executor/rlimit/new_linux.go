@@ -20,6 +20,7 @@ import (
 	"github.com/evoseal/containment/internal/cgroup"
 	"github.com/evoseal/containment/internal/lease"
 	"github.com/evoseal/containment/internal/seccomp"
+	"github.com/evoseal/containment/internal/supervise"
 )
 
 const name = "rlimit"
@@ -38,6 +39,8 @@ type Executor struct {
 	scratch  string
 	bootID   string
 	lacks    lacks
+	joins    bool // payloads move themselves into cgroups, since they cannot be made there
+	server   supervise.Server
 	closed   atomic.Bool
 }
 
@@ -73,7 +76,7 @@ func (e *Executor) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	var errs []error
+	errs := []error{e.server.Close(closeTime)}
 	if e.landlock != nil {
 		errs = append(errs, e.landlock.close())
 	}
@@ -88,6 +91,9 @@ func (e *Executor) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// closeTime bounds the wait for the end of the process that starts payloads. If runs are under way it ends after them.
+const closeTime = time.Second
 
 // Capabilities says what is enforced on this host for this caller.
 func (e *Executor) Capabilities() executor.Capability { return e.caps }
@@ -253,7 +259,12 @@ func (e *Executor) trial(ctx context.Context) error {
 	defer os.Remove(dir)
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
-	result, err := e.Run(ctx, executor.Spec{Args: []string{"true"}, Workspace: dir, Label: "trial"})
+	spec := executor.Spec{Args: []string{"true"}, Workspace: dir, Label: "trial"}
+	result, err := e.Run(ctx, spec)
+	if setup, ok := errors.AsType[*executor.SetupError](err); ok && setup.Step == supervise.StepCgroup.String() {
+		e.joins = true // an outer sandbox refuses clone3; the slower way has the same effect
+		result, err = e.Run(ctx, spec)
+	}
 	switch {
 	case err != nil:
 		return unsupported("a trial run failed", "see the step that failed", err)

@@ -80,7 +80,7 @@ type run struct {
 	slot    *lease.Slot
 	dir     string // the run's scratch directory
 	mounted bool
-	lock    *os.File // the scratch directory, locked as long as the run or its monitor lives
+	lock    *os.File // the scratch directory, locked as long as the run or its guard lives
 	places  []place  // what Landlock grants this run
 	group   *cgroup.Group
 	stdio   *hostrun.Stdio
@@ -106,7 +106,7 @@ func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, e
 		return nil, err
 	}
 	ending, err := hostrun.Watch{
-		Process: r.proc, Wall: r.limits.Wall, Over: r.stdio.Over, Poll: r.poll,
+		Process: r.proc, Wall: r.limits.Wall, CPU: r.limits.CPU, Over: r.stdio.Over, Poll: r.poll,
 	}.Wait(ctx)
 	if err = errors.Join(err, r.buried(ending)); err != nil {
 		return nil, err
@@ -143,20 +143,20 @@ func (r *run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// start hands the payload to a monitor.
+// start hands the payload to a guard.
 func (r *run) start() (err error) {
 	job, files, err := r.job()
 	if err == nil {
 		if files.Ruleset != nil {
 			defer files.Ruleset.Close()
 		}
-		r.proc, err = supervise.Start(job, files)
+		r.proc, err = r.ex.server.Start(job, files)
 	}
 	if err != nil {
-		return &executor.SetupError{Step: "monitor", Err: err}
+		return &executor.SetupError{Step: "guard", Err: err}
 	}
 	r.stdio.Started()
-	r.lost = true // until the monitor says otherwise
+	r.lost = true // until the guard says otherwise
 	return nil
 }
 
@@ -173,21 +173,18 @@ func (r *run) job() (supervise.Job, supervise.Files, error) {
 		Rlimits:  e.rlimits(r.limits),
 		Affinity: e.affinity(r.limits.CPUs),
 		Filter:   e.filter,
+		Sample:   !e.cgroups.Has(cgroup.CPUTime) || !e.cgroups.Has(cgroup.Processes),
 	}
 	for _, m := range r.spec.Mounts {
 		job.Reachable = append(job.Reachable, m.Source)
 	}
-	if !e.cgroups.Has(cgroup.CPUTime) {
-		job.CPULimit = r.limits.CPU
-	}
-	if r.slot != nil && !e.cgroups.Has(cgroup.Processes) {
-		job.TaskLimit = r.limits.Processes
-	}
 	files := supervise.Files{
 		Stdin: r.stdio.Payload[0], Stdout: r.stdio.Payload[1], Stderr: r.stdio.Payload[2], Lock: r.lock,
 	}
-	if r.group != nil {
+	if r.group != nil && e.joins {
 		files.Cgroups = r.group.JoinFiles()
+	} else if r.group != nil {
+		files.Into, files.Cgroups = r.group.Into()
 	}
 	var err error
 	if e.landlock != nil {
@@ -216,9 +213,9 @@ func programs(spec executor.Spec) []string {
 	return list
 }
 
-// buried waits for the monitor's end and demands the proof that the tree is dead.
+// buried waits for the guard's last word and demands the proof that the tree is dead.
 func (r *run) buried(ending hostrun.Ending) error {
-	if err := r.proc.Wait(monitorTime); err != nil {
+	if err := r.proc.Wait(guardTime); err != nil {
 		return fmt.Errorf("%w: %w", executor.ErrLost, err)
 	}
 	if ending.Tree != nil {
@@ -226,14 +223,14 @@ func (r *run) buried(ending hostrun.Ending) error {
 		return nil
 	}
 	if ending.Failed != nil {
-		r.lost = false // the monitor could not start the payload and is gone
+		r.lost = false // there was no payload
 		return nil
 	}
-	return fmt.Errorf("%w: the monitor was killed", executor.ErrLost)
+	return fmt.Errorf("%w: its guard was killed", executor.ErrLost)
 }
 
-// monitorTime bounds the wait for a monitor that has nothing left to do.
-const monitorTime = 5 * time.Second
+// guardTime bounds the wait for a guard that has nothing left to do.
+const guardTime = 5 * time.Second
 
 // openMounts opens what the specification declares; it must be there before the run starts.
 func (r *run) openMounts(context.Context) error {

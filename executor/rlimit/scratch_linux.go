@@ -133,7 +133,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// lockScratch takes the lock that says "somebody may still be alive in here". The monitor shares it: it outlives a killed
+// lockScratch takes the lock that says "somebody may still be alive in here". The guard shares it: it outlives a killed
 // host program until the last process of the run is dead.
 func (r *run) lockScratch() error {
 	f, err := os.Open(r.dir)

@@ -87,8 +87,8 @@ func (e *Executor) sweepScratch(ctx context.Context, dir string) error {
 	return scratch.Remove(ctx, dir)
 }
 
-// waitUnlocked waits for the monitor of a killed host program: it is killing the run's processes just now, and holds the
-// lock of the directory until that is done.
+// waitUnlocked waits for the guard of a run whose host program was killed: the run's processes are being killed just now, and the
+// guard holds the lock of the directory until that is done.
 func waitUnlocked(ctx context.Context, dir string) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func waitUnlocked(ctx context.Context, dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: its monitor is still alive: %w", dir, context.Cause(ctx))
+			return fmt.Errorf("%s: its guard is still alive: %w", dir, context.Cause(ctx))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -20,7 +20,8 @@ type Group struct {
 	set  Set
 
 	mu       sync.Mutex // guards what follows; Kill does not hold it while it waits
-	join     []*os.File
+	join     []*os.File // one per directory
+	into     *os.File   // the directory of version 2; nil if there is none
 	dirs     []dir // in the order of host.places
 	counters counters
 }
@@ -71,7 +72,28 @@ func (g *Group) make(index int, name string, l Limits) error {
 		return fail("open", last.path+"/"+file, err)
 	}
 	g.join = append(g.join, os.NewFile(uintptr(fd), last.path+"/"+file))
+	if d.version != 2 {
+		return nil
+	}
+	if fd, err = openFile(p.fd, name, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		return fail("open", last.path, err)
+	}
+	g.into = os.NewFile(uintptr(fd), last.path)
 	return nil
+}
+
+// Into is the cheap way in for a process that is about to be made: a directory for clone3 with CLONE_INTO_CGROUP, nil if
+// the group has none of version 2, and the files for the other directories, as JoinFiles has them. Like those the files
+// stay the group's.
+func (g *Group) Into() (dir *os.File, files []*os.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, d := range g.dirs {
+		if d.version != 2 && i < len(g.join) {
+			files = append(files, g.join[i])
+		}
+	}
+	return g.into, files
 }
 
 // joinFile names the file that takes the writer in. Moving a whole process makes the kernel wait for every processor

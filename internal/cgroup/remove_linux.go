@@ -22,6 +22,10 @@ func (g *Group) Remove(ctx context.Context) error {
 		f.Close()
 	}
 	g.join = nil
+	if g.into != nil {
+		g.into.Close()
+		g.into = nil
+	}
 	g.counters.close()
 	var errs []error
 	for i := range g.dirs {

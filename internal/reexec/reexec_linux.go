@@ -71,7 +71,7 @@ func readParams() ([]byte, error) {
 // Start starts the stage of that name. It sees params and, from [FirstFD] on, files; a nil file is a closed descriptor.
 // Its standard streams are /dev/null, it leads a session of its own and its environment is empty.
 func Start(name string, params []byte, files []*os.File) (*os.Process, error) {
-	memory, err := sealed(params)
+	memory, err := Sealed(append(bytes.Clone(magic), params...))
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,8 @@ func Start(name string, params []byte, files []*os.File) (*os.Process, error) {
 	}
 	defer null.Close()
 	attr := &os.ProcAttr{
-		Dir: "/", // a stage must not keep a directory of the host busy
-		// A stage has one thread that does something, and collecting garbage in a short life is waste.
-		Env:   []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB"},
+		Dir:   "/",                      // a stage must not keep a directory of the host busy
+		Env:   []string{"GOMAXPROCS=1"}, // a stage has one thread that does something
 		Files: append([]*os.File{null, null, null, memory}, files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
@@ -95,14 +94,14 @@ func Start(name string, params []byte, files []*os.File) (*os.Process, error) {
 	return p, nil
 }
 
-// sealed returns a memory file with the parameters that nobody can change any more.
-func sealed(params []byte) (*os.File, error) {
+// Sealed returns a memory file with the data that nobody can change any more, at offset 0.
+func Sealed(data []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("containment", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("reexec: memfd_create: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "params")
-	if _, err := f.Write(append(bytes.Clone(magic), params...)); err != nil {
+	if _, err := f.Write(data); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("reexec: write parameters: %w", err)
 	}

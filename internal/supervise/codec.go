@@ -5,11 +5,9 @@ package supervise
 import (
 	"encoding/binary"
 	"errors"
-	"time"
 )
 
-// The parameters of a monitor are encoded by hand: arguments and environment are bytes, which a text format would change
-// where they are not UTF-8, and the monitor's start is part of every run.
+// Jobs are encoded by hand: arguments and environment are bytes, which a text format would change where they are not UTF-8.
 
 var errParams = errors.New("supervise: parameters are damaged")
 
@@ -44,13 +42,10 @@ func (j *Job) fields(c coder) {
 	filter := string(j.Filter)
 	c.text(&filter)
 	j.Filter = []byte(filter)
-	limit := int(j.CPULimit)
-	c.number(&limit)
-	j.CPULimit = time.Duration(limit)
-	c.number(&j.TaskLimit)
 	c.flag(&j.Sample)
 	c.flag(&j.Landlock)
 	c.number(&j.Cgroups)
+	c.flag(&j.Into)
 }
 
 type coder interface {

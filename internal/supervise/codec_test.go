@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,8 +13,8 @@ func fullJob() *Job {
 	return &Job{
 		Programs: []string{"/bin/a", ""}, Args: []string{"a", "\xff\xfe", "", "line\n"}, Env: []string{"A=b", "C=\x80"},
 		Dir: "/d", UID: -1, GID: 65200, Reserved: true, Rlimits: []Rlimit{{7, 1, 1<<64 - 1}, {0, 0, 0}},
-		Affinity: []uint64{1 << 63, 3}, Reachable: []string{"/x"}, Filter: []byte{0, 1, 255}, CPULimit: time.Hour,
-		TaskLimit: 12, Sample: true, Landlock: true, Cgroups: 3,
+		Affinity: []uint64{1 << 63, 3}, Reachable: []string{"/x"}, Filter: []byte{0, 1, 255},
+		Sample: true, Landlock: true, Cgroups: 3, Into: true,
 	}
 }
 

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervise starts a payload under a monitor: a small process of ours that stands between the host program and
-// the payload, prepares the payload's last steps before execve, and answers for its whole process tree.
+// Package supervise starts payloads, each under a guard: a small process of ours that stands between the host program and
+// the payload and answers for its whole process tree.
 //
-//	host program ── control pipe ──▶ monitor ── fork, system calls, execve ──▶ payload ─▶ its children
-//	             ◀── report pipe ──
+//	host program ── socket: jobs ──▶ server ── fork ──▶ guard ── fork, system calls, execve ──▶ payload ─▶ its children
+//	             ── a control pipe for each run ──▶ server
+//	             ◀── a report pipe for each run ── guard
 //
-// The monitor is the subreaper of everything the payload starts, so nothing can leave its tree: an orphan becomes its
-// child. It is done when the kernel says that it has no child left (ECHILD), which proves that the tree is dead. The host
-// ends a run by closing the control pipe. If the host program dies, by SIGKILL too, the kernel closes the pipe and the
-// same thing happens: no moment exists in which a payload lives that nobody will kill. The payload also has a parent
-// death signal bound to the monitor's main thread, which lives as long as the monitor.
+// The server is the host program's binary, re-executed once for an executor; it forks, kills and samples. A guard is the
+// subreaper of everything its payload starts, so nothing can leave its tree: an orphan becomes its child. It is done when
+// the kernel says that it has no child left (ECHILD), which proves that the tree is dead.
 //
-// The payload is forked by the monitor's main thread and runs a fixed list of raw system calls between fork and execve
-// (see program): session, cgroups, limits, ids, no_new_privs, Landlock, seccomp, and a check of what it then holds. Only
-// the payload is restricted; the monitor stays able to kill it.
+// The host program ends a run by closing its control pipe. If the host program dies, by SIGKILL too, the kernel closes
+// the pipes and the same thing happens: no moment exists in which a payload lives that nobody will kill. A guard dies with
+// the server, and a payload with its guard, by death signals bound to threads that live as long as their processes.
+//
+// Between its fork and execve, a payload's process runs a fixed list of raw system calls (see program): session, cgroups,
+// limits, ids, no_new_privs, Landlock, seccomp, and a check of what it then holds. Only the payload is restricted; guard and
+// server stay able to wait for it and to kill it. A guard is forked and never executes anything, so a run costs two forks
+// and the payload's own execve; the start of a Go program, several milliseconds, is paid once.
 //
 // # Errors
 //
-// What fails before execve is reported with its step and errno as an [Event] of kind Failed; the payload did not run.
+// What fails before execve is reported with its step and errno as an [Event] of kind Failed; the payload did not run. A
+// server that was killed is started again for the next run.
 //
 // # What it does not do
 //
-// Without a uid reserved for the run ([Job].Reserved), the monitor kills by walking the process tree in /proc. A fork bomb
+// Without a uid reserved for the run ([Job].Reserved), the server kills by walking the process tree in /proc. A fork bomb
 // with the host's own uid can be faster than any walk; nothing here promises to win that race.
 package supervise

@@ -65,7 +65,7 @@ func TestOrdinaryCallerKeepsItsUID(t *testing.T) {
 	}
 }
 
-// Descriptors that the host program holds without close-on-exec, low and high, reach neither monitor nor payload.
+// Descriptors that the host program holds without close-on-exec, low and high, reach neither server nor payload.
 func TestDescriptorsEnd(t *testing.T) {
 	secret, err := os.Open("/proc/self/status")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestDescriptorsEnd(t *testing.T) {
 	if len(events) == 0 || events[0].Kind != supervise.Started {
 		t.Fatalf("events %+v, want started", events)
 	}
-	// The shell's own glob opens 3; in the monitor everything from 77 on would be ours.
+	// The shell's own glob opens 3; of the guard the shell may see nothing, or its few low ones.
 	for _, fd := range []string{"77", "300", "900"} {
 		for f := range strings.FieldsSeq(out) {
 			if f == fd {

@@ -2,9 +2,9 @@
 
 package supervise
 
-import "time"
+import "encoding/binary"
 
-// Job is what a monitor is told. All of it was decided by the host program; nothing comes from the payload.
+// Job is what the server is told of one run. All of it was decided by the host program; nothing comes from the payload.
 type Job struct {
 	Programs []string // absolute paths, or paths relative to Dir, that are tried in this order
 	Args     []string
@@ -21,15 +21,13 @@ type Job struct {
 	Reachable []string // paths that the payload's user must be able to reach, or the run fails before it starts
 	Filter    []byte   // seccomp program, an array of struct sock_filter
 
-	// CPULimit and TaskLimit, if not 0, are watched by sampling, for hosts where no cgroup counts.
-	CPULimit  time.Duration
-	TaskLimit int
-	// Sample asks for figures of the tree (CPU, tasks) although nothing is limited by them.
+	// Sample asks for figures of the tree (CPU, tasks), for hosts where no cgroup counts.
 	Sample bool
 
-	// Landlock and Cgroups say which of the optional descriptors of [Files] are there. Start fills them in.
+	// Landlock, Cgroups and Into say which of the optional descriptors of [Files] are there. Start fills them in.
 	Landlock bool
 	Cgroups  int
+	Into     bool
 }
 
 // Rlimit is one resource limit of the payload.
@@ -44,7 +42,7 @@ type Step uint32
 
 // The steps, in their order.
 const (
-	StepMonitor Step = iota + 1 // the monitor's own preparation
+	StepMonitor Step = iota + 1 // the preparation of the guard
 	StepUIDBusy                 // a process of the reserved uid exists already
 	StepSession
 	StepCgroup
@@ -89,12 +87,11 @@ const (
 	Started Kind = iota + 1 // execve succeeded
 	Failed                  // a step failed; the payload did not run
 	Ended                   // the leader ended: Status and usage of it and of the children it waited for
-	CPUOver                 // the sampled CPU time passed Job.CPULimit
-	TasksAt                 // the sampled number of tasks reached Job.TaskLimit
+	Sampled                 // CPU and tasks of the tree, seen by sampling
 	Empty                   // no process of the run is left: usage of everything that was waited for
 )
 
-// Event is a report of the monitor. It has a fixed size, below the size that a pipe writes in one piece.
+// Event is a report of a guard or the server. It has a fixed size, below the size that a pipe writes in one piece.
 type Event struct {
 	Kind   Kind
 	Step   Step
@@ -108,3 +105,6 @@ type Event struct {
 	CPU    int64 // sampled sum over the tree in nanoseconds; 0 if not sampled
 	Tasks  int64 // largest sampled number of tasks
 }
+
+// encode returns the bytes that a guard would write.
+func (e Event) encode() ([]byte, error) { return binary.Append(nil, binary.NativeEndian, e) }

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"errors"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,7 +39,7 @@ func killUID(uid int) error {
 		return errNotThatUser
 	}
 	id := uintptr(uid)
-	p := &program{failure: new([4]uint32), errFD: ^uintptr(0)}
+	p := new(program)
 	p.call(StepUser, unix.SYS_SETGROUPS, 0, 0)
 	p.call(StepUser, unix.SYS_SETRESGID, id, id, id)
 	p.call(StepUser, unix.SYS_SETRESUID, id, id, id)
@@ -46,7 +47,30 @@ func killUID(uid int) error {
 	p.exactly(StepCheck, id, unix.SYS_GETEUID)
 	// The result says nothing: the kernel returns 0 also if there was nobody whom it could signal.
 	p.call(StepExec, unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL)).allow = unix.ESRCH
-	p.call(StepExec, unix.SYS_EXIT_GROUP, 0)
+	p.guard, p.ops = p.ops, nil
 	_, err := spawn(p)
 	return err
+}
+
+// spawn forks and lets the child run the program. It returns the child's pid.
+func spawn(p *program) (int, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, old unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	// A handler of the Go runtime must not run in the child, which is no Go process any more.
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
+		return 0, err
+	}
+	pid, errno := fork(p)
+	runtime.KeepAlive(p)
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil {
+		return 0, err
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(pid), nil
 }

@@ -9,37 +9,48 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/evoseal/containment/internal/reexec"
 )
 
-// Files are the descriptors that a payload or its monitor gets. Start does not close them.
+// Files are the descriptors that a payload or its guard gets. Start does not close them.
 type Files struct {
 	Stdin, Stdout, Stderr *os.File   // the payload's ends
 	Ruleset               *os.File   // Landlock ruleset to enforce; nil: none
 	Cgroups               []*os.File // files that the payload writes "0" to before anything else
-	// Lock is held open by the monitor until it ends: a lock on it tells others that the run may still be alive.
+	Into                  *os.File   // directory of a cgroup of version 2 in which the payload begins; nil: none
+	// Lock is held open by the guard until it ends: a lock on it tells others that the run may still be alive.
 	Lock *os.File
 }
 
-// Process is a monitor with its payload.
+// Process is a guard with its payload.
 type Process struct {
 	events  chan Event
 	control *os.File
-	monitor *os.Process
 	kill    sync.Once
-	done    chan error
+	ended   chan struct{}
 }
 
-// eventBuffer holds every event that one run can cause, so that the reader never waits for the run loop.
+// eventBuffer holds the events of an ordinary run, so that the reader need not wait for the run loop.
 const eventBuffer = 8
 
-// Start starts the monitor. Everything that happens from then on comes as events; the caller must Kill at some time or
-// see the event Empty, and then Wait.
-func Start(job Job, f Files) (*Process, error) {
-	job.Landlock, job.Cgroups = f.Ruleset != nil, len(f.Cgroups)
+// Start starts the job under a guard. Everything that happens from then on comes as events; the caller must Kill at some
+// time or see the event Empty, and then Wait.
+func (s *Server) Start(job Job, f Files) (*Process, error) {
+	job.Landlock, job.Into, job.Cgroups = f.Ruleset != nil, f.Into != nil, len(f.Cgroups)
+	if job.Cgroups > maxCgroups {
+		return nil, fmt.Errorf("supervise: %d cgroups, at most %d are possible", job.Cgroups, maxCgroups)
+	}
+	params, err := reexec.Sealed(job.encode())
+	if err != nil {
+		return nil, err
+	}
+	defer params.Close()
 	controlR, controlW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("supervise: %w", err)
@@ -47,22 +58,23 @@ func Start(job Job, f Files) (*Process, error) {
 	defer controlR.Close()
 	reportR, reportW, err := os.Pipe()
 	if err != nil {
-		controlW.Close()
-		return nil, fmt.Errorf("supervise: %w", err)
+		return nil, errors.Join(fmt.Errorf("supervise: %w", err), controlW.Close())
 	}
 	defer reportW.Close()
-	files := append([]*os.File{controlR, reportW, f.Lock, f.Stdin, f.Stdout, f.Stderr, f.Ruleset}, f.Cgroups...)
-	monitor, err := reexec.Start(stageMonitor, job.encode(), files)
-	if err != nil {
+	files := []*os.File{params, controlR, reportW, f.Lock, f.Stdin, f.Stdout, f.Stderr, f.Ruleset, f.Into}
+	files = slices.DeleteFunc(append(files, f.Cgroups...), func(f *os.File) bool { return f == nil })
+	if err := s.send(files); err != nil {
 		return nil, errors.Join(err, controlW.Close(), reportR.Close())
 	}
-	p := &Process{events: make(chan Event, eventBuffer), control: controlW, monitor: monitor, done: make(chan error, 1)}
+	p := &Process{events: make(chan Event, eventBuffer), control: controlW, ended: make(chan struct{})}
 	go p.read(reportR)
 	return p, nil
 }
 
-// read passes events on until the monitor is gone, and then reaps it.
+// read passes events on until the guard is gone.
 func (p *Process) read(r *os.File) {
+	defer close(p.ended)
+	defer close(p.events)
 	defer r.Close()
 	size := binary.Size(Event{})
 	in := bufio.NewReaderSize(r, size*eventBuffer)
@@ -70,39 +82,125 @@ func (p *Process) read(r *os.File) {
 	for {
 		var e Event
 		if _, err := io.ReadFull(in, buf); err != nil {
-			break
+			return
 		}
 		if _, err := binary.Decode(buf, binary.NativeEndian, &e); err != nil {
-			break
+			return
 		}
 		p.events <- e
+		if e.Kind == Empty {
+			return // the guard's last word; it ends by itself
+		}
 	}
-	close(p.events)
-	_, err := p.monitor.Wait()
-	p.done <- err
 }
 
-// PID is the monitor's process id.
-func (p *Process) PID() int { return p.monitor.Pid }
-
-// Events yields what the monitor reports. It is closed when the monitor ended, or closed its end.
+// Events yields what is reported. It is closed when nothing more can come.
 func (p *Process) Events() <-chan Event { return p.events }
 
-// Kill makes the monitor kill the whole tree; it does not wait. It may be called more than once.
+// Kill makes the server kill the whole tree; it does not wait. It may be called more than once.
 func (p *Process) Kill() {
 	p.kill.Do(func() { p.control.Close() })
 }
 
-// Wait waits at most d for the monitor to end by itself. After that it kills the monitor, and the error says so: then
-// nobody has proven that the tree is dead.
+// Wait waits at most d for the end of the events, of which the caller has read all that it wants.
 func (p *Process) Wait(d time.Duration) error {
 	defer p.Kill()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case err := <-p.done:
-		return err
-	case <-timer.C:
-		return errors.Join(fmt.Errorf("supervise: monitor %d did not end within %v", p.PID(), d), p.monitor.Kill())
+	for {
+		select {
+		case _, ok := <-p.events:
+			if !ok {
+				return nil
+			}
+		case <-timer.C:
+			return fmt.Errorf("supervise: the guard did not end within %v", d)
+		}
 	}
+}
+
+// Server is the process that starts the payloads of one executor. It runs as long as it is open or a run of it lives.
+type Server struct {
+	mu     sync.Mutex // guards what follows
+	socket *os.File   // nil: not started
+	ended  chan struct{}
+	closed bool
+}
+
+// ErrClosed says that the server was closed.
+var ErrClosed = errors.New("supervise: closed")
+
+// send gives the server one job. A server that is gone, because somebody killed it, is started once more.
+func (s *Server) send(files []*os.File) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	var err error
+	for range 2 {
+		if s.closed {
+			return ErrClosed
+		}
+		if s.socket == nil {
+			if err = s.launch(); err != nil {
+				return err
+			}
+		}
+		err = ignoringEINTR(func() error {
+			return unix.Sendmsg(int(s.socket.Fd()), []byte{1}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		})
+		if err == nil {
+			return nil
+		}
+		s.socket.Close()
+		s.socket = nil
+	}
+	return fmt.Errorf("supervise: send to the server: %w", err)
+}
+
+func ignoringEINTR(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func (s *Server) launch() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("supervise: socketpair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "server"), os.NewFile(uintptr(pair[1]), "server")
+	defer theirs.Close()
+	process, err := reexec.Start(stageServer, nil, []*os.File{theirs})
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = process.Wait()
+		close(ended)
+	}()
+	s.socket, s.ended = ours, ended
+	return nil
+}
+
+// Close lets the server end after the last of its runs, and waits for that at most d. Runs that are under way go on.
+func (s *Server) Close(d time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.socket == nil {
+		return nil
+	}
+	err := s.socket.Close()
+	s.socket = nil
+	select {
+	case <-s.ended:
+	case <-time.After(d):
+	}
+	return err
 }

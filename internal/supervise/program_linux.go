@@ -10,11 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors of the monitor, in the order in which Start passes them after the parameters.
+// Descriptors of a guard, to which its first calls move what it was given. Those from fdFailure on are the payload's, and
+// the guard closes them once it has started the payload.
 const (
-	fdControl = 4 + iota
-	fdReport
-	fdLock
+	fdReport  = 3 + iota // events go to the host program
+	fdLock               // only held
+	fdOutcome            // the payload's process says here what failed; its end says that nothing did
+	fdNotify             // the server reads here which guard needs its help
+	fdFailure            // other end of fdOutcome
+	fdInto               // cgroup of version 2
 	fdStdin
 	fdStdout
 	fdStderr
@@ -22,7 +26,16 @@ const (
 	fdCgroups // and the following ones
 )
 
-// op is one system call of the child between fork and execve.
+const (
+	maxCgroups = 8
+	// firstFD is where the server's own descriptors begin, above everything that a guard moves to a fixed place.
+	firstFD = fdCgroups + maxCgroups
+	maxFD   = ^uintptr(0) >> 32
+	// failureSize is the size of what a payload's process writes that cannot go on.
+	failureSize = 16
+)
+
+// op is one system call between fork and execve.
 type op struct {
 	nr    uintptr
 	args  [6]uintptr
@@ -33,25 +46,63 @@ type op struct {
 	index uint32
 }
 
-// program is everything that the child does, laid out before the fork: after it the child may neither allocate nor call
-// anything that could grow the stack or take a lock.
+// cloneArgs is struct clone_args.
+type cloneArgs struct {
+	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// program is everything that a guard and its payload do, laid out before the fork: after it they may neither allocate
+// nor call anything that could grow the stack or take a lock.
 type program struct {
-	ops      []op
+	guard    []op
+	ops      []op      // of the payload's process
 	programs []uintptr // paths for execve
 	argv     uintptr
 	envv     uintptr
+	into     bool
+	clone    *cloneArgs
 	pause    *unix.Timespec // between attempts while a program file is still open for writing
 	failure  *[4]uint32     // step, errno, index or detail, padding
-	errFD    uintptr
-	keep     []any // what the addresses above point to
+	status   *uint32
+	rusage   *unix.Rusage
+	event    *Event
+	note     *note // with the guard's pid
+	at       addresses
+	keep     []any // what other addresses point to
 }
 
-// build lays out the child's system calls for the job. errFD is a close-on-exec pipe for the child's failure.
-func build(job *Job, errFD int) (*program, error) {
-	p := &program{
-		pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), errFD: uintptr(errFD),
+// addresses of the fields above, as the kernel is given them. The collector does not move what is on the heap.
+type addresses struct{ clone, pause, failure, status, rusage, event, note uintptr }
+
+func (p *program) locate() {
+	p.at = addresses{
+		clone: uintptr(unsafe.Pointer(p.clone)), pause: uintptr(unsafe.Pointer(p.pause)),
+		failure: uintptr(unsafe.Pointer(p.failure)), status: uintptr(unsafe.Pointer(p.status)),
+		rusage: uintptr(unsafe.Pointer(p.rusage)), event: uintptr(unsafe.Pointer(p.event)), note: uintptr(unsafe.Pointer(p.note)),
 	}
-	p.keep = append(p.keep, p.pause, p.failure)
+}
+
+// given are the descriptors that a guard moves to their places, as the server has them.
+type given struct {
+	report, lock, outcome, notify, failure, into, stdin, stdout, stderr, ruleset int // -1: none
+	cgroups                                                                      []int
+}
+
+func (g given) list() []int {
+	return append([]int{
+		g.report, g.lock, g.outcome, g.notify, g.failure, g.into, g.stdin, g.stdout, g.stderr, g.ruleset,
+	}, g.cgroups...)
+}
+
+// build lays out what a guard and the payload do for the job.
+func build(job *Job, g given) (*program, error) {
+	p := &program{
+		pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), status: new(uint32), rusage: new(unix.Rusage),
+		event: new(Event), note: new(note), into: job.Into,
+		clone: &cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: fdInto},
+	}
+	p.locate()
+	p.layGuard(g)
 	p.call(StepSession, unix.SYS_SETSID)
 	zero := p.bytes([]byte("0"))
 	for i := range job.Cgroups {
@@ -64,14 +115,13 @@ func build(job *Job, errFD int) (*program, error) {
 	}
 	p.limits(job)
 	p.identity(job)
-	// Bound to the monitor's main thread. It comes after the change of ids, which clears it.
+	// It comes after the change of ids, which clears it.
 	p.call(StepDeathSignal, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
-	p.exactly(StepDeathSignal, uintptr(os.Getpid()), unix.SYS_GETPPID)
 	if err := p.places(job); err != nil {
 		return nil, err
 	}
 	p.signals()
-	p.call(StepDescriptors, unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	p.call(StepDescriptors, unix.SYS_CLOSE_RANGE, 3, maxFD, unix.CLOSE_RANGE_CLOEXEC)
 	p.call(StepNoNewPrivs, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if job.Landlock {
 		p.call(StepLandlock, unix.SYS_LANDLOCK_RESTRICT_SELF, fdRuleset, 0)
@@ -79,6 +129,23 @@ func build(job *Job, errFD int) (*program, error) {
 	p.filter(job.Filter)
 	p.check(job)
 	return p, p.exec(job)
+}
+
+// layGuard: the guard takes what is its own, closes everything else that the server has, becomes the reaper of whatever
+// the payload starts, and dies with the server.
+func (p *program) layGuard(g given) {
+	payloads := p.ops
+	p.ops = nil
+	for i, fd := range g.list() {
+		if fd >= 0 {
+			p.call(StepMonitor, unix.SYS_DUP3, uintptr(fd), uintptr(fdReport+i), 0)
+		}
+	}
+	p.call(StepMonitor, unix.SYS_CLOSE_RANGE, firstFD, maxFD, 0)
+	p.call(StepMonitor, unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	p.call(StepMonitor, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
+	p.exactly(StepMonitor, uintptr(os.Getpid()), unix.SYS_GETPPID)
+	p.guard, p.ops = p.ops, payloads
 }
 
 func (p *program) call(step Step, nr uintptr, args ...uintptr) *op {

@@ -3,10 +3,7 @@
 package supervise
 
 import (
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // samplePeriod is the time between two looks at the tree where no cgroup counts. One look costs about 20 µs for each
@@ -19,12 +16,10 @@ const samplePeriod = 100 * time.Millisecond
 // kernel's own books hold the processes that were waited for. A process that lives between two looks and whose parent
 // ignores it (SIGCHLD set to be ignored) is in neither; that is the limit of sampling.
 type sampler struct {
-	seen  map[taskID]time.Duration
-	next  time.Time
-	cpu   time.Duration // the most that was seen
-	peak  int           // tasks
-	over  bool          // reported
-	atTop bool          // reported
+	seen map[taskID]time.Duration
+	next time.Time
+	cpu  time.Duration // the most that was seen
+	peak int           // tasks
 }
 
 type taskID struct {
@@ -32,6 +27,7 @@ type taskID struct {
 	start uint64
 }
 
+// add takes one look at the tree; reaped is the time of those that the guard waited for.
 func (s *sampler) add(tasks []task, reaped time.Duration) {
 	books, sum, threads := reaped, time.Duration(0), 0
 	for _, one := range tasks {
@@ -47,21 +43,12 @@ func (s *sampler) add(tasks []task, reaped time.Duration) {
 	s.cpu, s.peak = max(s.cpu, sum, books), max(s.peak, threads)
 }
 
-// look takes a sample if it is time for one, and reports the first time that a limit is met.
-func (s *sampler) look(t *tree, job *Job) {
-	if now := time.Now(); now.Before(s.next) || t.read() != nil {
+// look takes a sample and reports it, if it is time for one.
+func (s *sampler) look(t *tree, guard, reports int) {
+	if time.Now().Before(s.next) || t.read() != nil {
 		return
 	}
 	s.next = time.Now().Add(samplePeriod)
-	var ru unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &ru)
-	s.add(t.below(os.Getpid()), time.Duration(ru.Utime.Nano()+ru.Stime.Nano()))
-	if job.CPULimit > 0 && s.cpu > job.CPULimit && !s.over {
-		report(Event{Kind: CPUOver, CPU: int64(s.cpu)})
-		s.over = true
-	}
-	if job.TaskLimit > 0 && s.peak >= job.TaskLimit && !s.atTop {
-		report(Event{Kind: TasksAt, Tasks: int64(s.peak)})
-		s.atTop = true
-	}
+	s.add(t.below(guard), t.tasks[guard].waited)
+	report(reports, Event{Kind: Sampled, CPU: int64(s.cpu), Tasks: int64(s.peak)})
 }

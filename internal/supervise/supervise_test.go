@@ -15,6 +15,17 @@ import (
 	"github.com/evoseal/containment/internal/supervise"
 )
 
+func newServer(t testing.TB) *supervise.Server {
+	t.Helper()
+	server := new(supervise.Server)
+	t.Cleanup(func() {
+		if err := server.Close(5 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
 // run starts the job with its output on a pipe and returns the events and the output.
 func run(t *testing.T, job supervise.Job, during func(*supervise.Process)) ([]supervise.Event, string) {
 	t.Helper()
@@ -28,7 +39,8 @@ func run(t *testing.T, job supervise.Job, during func(*supervise.Process)) ([]su
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := supervise.Start(job, supervise.Files{Stdin: null, Stdout: w, Stderr: w})
+	server := newServer(t)
+	p, err := server.Start(job, supervise.Files{Stdin: null, Stdout: w, Stderr: w, Lock: null})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -160,12 +172,16 @@ func BenchmarkTrue(b *testing.B) {
 	if os.Getuid() == 0 {
 		job.UID, job.GID, job.Reserved = 65222, 65222, true
 	}
+	server := newServer(b)
 	for b.Loop() {
-		p, err := supervise.Start(job, supervise.Files{Stdin: null, Stdout: null, Stderr: null})
+		p, err := server.Start(job, supervise.Files{Stdin: null, Stdout: null, Stderr: null, Lock: null})
 		if err != nil {
 			b.Fatal(err)
 		}
-		for range p.Events() {
+		for e := range p.Events() {
+			if e.Kind == supervise.Failed {
+				b.Fatal(e)
+			}
 		}
 		if err := p.Wait(time.Second); err != nil {
 			b.Fatal(err)

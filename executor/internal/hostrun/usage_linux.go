@@ -8,7 +8,7 @@ import (
 	"github.com/evoseal/containment/executor"
 )
 
-// Usage returns what the monitor knows: rusage covers processes that were waited for, and the largest resident set of
+// Usage returns what the guard knows: rusage covers processes that were waited for, and the largest resident set of
 // one process is no sum. An executor with better counters puts them in their place.
 func Usage(e Ending) executor.Usage {
 	u := executor.Usage{
@@ -20,9 +20,9 @@ func Usage(e Ending) executor.Usage {
 	if t := e.Tree; t != nil && e.Failed == nil {
 		u.User, u.System, u.CPUBy = time.Duration(t.User), time.Duration(t.System), executor.ByRusage
 		u.PeakMemory, u.PeakMemoryBy = t.MaxRSS, executor.ByRusage
-		if t.Tasks > 0 {
-			u.PeakProcesses, u.PeakProcessesBy = int(t.Tasks), executor.BySupervisor
-		}
+	}
+	if e.Tasks > 0 {
+		u.PeakProcesses, u.PeakProcessesBy = e.Tasks, executor.BySupervisor
 	}
 	return u
 }

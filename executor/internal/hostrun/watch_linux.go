@@ -13,7 +13,7 @@ import (
 
 // Deadlines of the phases that are ours. They bound what a payload, or a broken host, can make us wait.
 const (
-	startTime = 30 * time.Second // from the monitor's start to the payload's execve
+	startTime = 30 * time.Second // from the start of the guard to the payload's execve
 	killTime  = 10 * time.Second // from the order to kill to the proof that nothing is left
 	// PollPeriod is the time between two looks at counters that send no message: CPU, disk.
 	PollPeriod = 25 * time.Millisecond
@@ -23,18 +23,19 @@ const (
 type Watch struct {
 	Process *supervise.Process
 	Wall    time.Duration
+	CPU     time.Duration   // judged by what is sampled, if anything is
 	Over    <-chan struct{} // closed when a stream passed its limit
 	// Poll looks at the counters; anything but CauseUnknown ends the run.
 	Poll func() executor.Cause
 }
 
-// Ending is how a run ended, as the kernel told our monitor and our clock.
+// Ending is how a run ended, as the kernel told our guard and our clock.
 type Ending struct {
 	Failed *supervise.Event // it did not start
 	Leader *supervise.Event // wait status and usage of the payload
 	Tree   *supervise.Event // usage of everything; nil: nobody proved that the tree is dead
-	CPU    *supervise.Event // the sampled CPU time passed its limit
-	Tasks  *supervise.Event // the sampled number of tasks reached its limit
+	CPU    time.Duration    // the most that was sampled; 0 if nothing is
+	Tasks  int              // the same for the number of tasks
 
 	Host           executor.Cause // why the host ended the run; CauseUnknown if it did not
 	Started, Ended time.Time
@@ -48,7 +49,8 @@ type watching struct {
 	deadline <-chan time.Time
 }
 
-// Wait returns when the monitor is gone. The error says that it did not end in time; then it is still there.
+// Wait returns when nothing more can be reported. The error says that this took too long; then nobody has proven that the
+// run is over.
 func (w Watch) Wait(ctx context.Context) (Ending, error) {
 	s := &watching{Watch: w, deadline: time.After(startTime)}
 	tick := time.NewTicker(PollPeriod)
@@ -76,7 +78,7 @@ func (w Watch) Wait(ctx context.Context) (Ending, error) {
 			}
 		case <-s.deadline:
 			w.Process.Kill()
-			return s.end, fmt.Errorf("%w: monitor %d does not answer", executor.ErrLost, w.Process.PID())
+			return s.end, fmt.Errorf("%w: its guard does not answer", executor.ErrLost)
 		}
 	}
 }
@@ -99,11 +101,11 @@ func (s *watching) event(e *supervise.Event) {
 		s.wall, s.deadline = nil, time.After(killTime)
 	case supervise.Empty:
 		s.end.Tree = e
-	case supervise.CPUOver:
-		s.end.CPU = e
-		s.stop(executor.CauseCPUTimeout)
-	case supervise.TasksAt:
-		s.end.Tasks = e
+	case supervise.Sampled:
+		s.end.CPU, s.end.Tasks = time.Duration(e.CPU), int(e.Tasks)
+		if s.end.CPU > s.CPU {
+			s.stop(executor.CauseCPUTimeout)
+		}
 	}
 }
 

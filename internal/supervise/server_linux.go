@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/reexec"
+)
+
+const (
+	stageServer = "server"
+	stageReaper = "reaper"
+	fdSocket    = reexec.FirstFD // in the server, before it is moved out of the way
+)
+
+func init() {
+	reexec.Register(stageServer, serverMain)
+	reexec.Register(stageReaper, reaperMain)
+}
+
+// server is the state of the server process. Everything happens on one thread, in one loop: the guards' death signal is
+// bound to that thread, and nothing has to wait for anything else.
+type server struct {
+	socket  int // jobs come from here; -1 once the host program closed it
+	notifyR int // guards ask for help here
+	notifyW int
+	runs    map[int]*serving // by the guard's pid
+	tree    tree
+}
+
+// serving is one run as the server sees it: a guard that lives.
+type serving struct {
+	job     *Job
+	control int // its end, or a byte on it, means "kill"; -1 after that
+	report  int // for what the sampler sees; -1 without one
+	killing bool
+	done    bool // nothing is left; its uid may be another run's by now
+	sampler *sampler
+}
+
+func serverMain([]byte) int {
+	runtime.LockOSThread()
+	s := &server{runs: map[int]*serving{}}
+	if s.prepare() != nil {
+		return 1
+	}
+	for s.socket >= 0 || len(s.runs) > 0 {
+		s.step(s.wait())
+		s.reap()
+		s.kill()
+		s.sample()
+	}
+	return 0
+}
+
+// prepare closes what the host program left open without close-on-exec, and moves our own descriptors above the places
+// that a guard uses.
+func (s *server) prepare() (err error) {
+	if err := unix.CloseRange(fdSocket+1, uint(maxFD>>1), 0); err != nil {
+		return err
+	}
+	// A payload with our uid must not look into our memory or descriptors. Guards inherit this.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if s.socket, err = unix.FcntlInt(fdSocket, unix.F_DUPFD_CLOEXEC, firstFD); err != nil {
+		return err
+	}
+	// Whatever is opened or received later must not lie in the guards' places either.
+	for fd := fdSocket; fd < firstFD; fd++ {
+		if err := unix.Dup3(0, fd, unix.O_CLOEXEC); err != nil {
+			return err
+		}
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return err
+	}
+	s.notifyR, s.notifyW = pipe[0], pipe[1]
+	return nil
+}
+
+const (
+	// killPause is the time between two rounds of killing.
+	killPause = time.Millisecond
+	// reapPause bounds the time for which a guard that ended is not noticed. The host program does not wait for that.
+	reapPause = 200 * time.Millisecond
+)
+
+// wait returns when something happened or a pause is over.
+func (s *server) wait() []unix.PollFd {
+	fds := []unix.PollFd{{Fd: int32(s.socket), Events: unix.POLLIN}, {Fd: int32(s.notifyR), Events: unix.POLLIN}}
+	timeout := -1 // for ever, as long as there is nothing to look after
+	least := func(d time.Duration) {
+		if ms := int(d / time.Millisecond); timeout < 0 || ms < timeout {
+			timeout = ms
+		}
+	}
+	for _, r := range s.runs {
+		fds = append(fds, unix.PollFd{Fd: int32(r.control), Events: unix.POLLIN})
+		least(reapPause)
+		if r.sampler != nil {
+			least(samplePeriod)
+		}
+		if r.killing && !r.done {
+			least(killPause)
+		}
+	}
+	if _, err := unix.Poll(fds, timeout); err != nil {
+		return nil
+	}
+	return fds
+}
+
+// step does what the descriptors ask for.
+func (s *server) step(fds []unix.PollFd) {
+	for i, fd := range fds {
+		switch {
+		case fd.Revents == 0:
+		case i == 0:
+			s.receive()
+		case i == 1:
+			s.help()
+		default:
+			s.help() // a guard that was done before the host program let go must be known to be done
+			s.stop(int(fd.Fd))
+		}
+	}
+}
+
+// stop begins to kill the run of a control pipe.
+func (s *server) stop(control int) {
+	for _, r := range s.runs {
+		if r.control == control {
+			unix.Close(r.control)
+			r.control, r.killing = -1, true
+		}
+	}
+}
+
+// help reads what guards say.
+func (s *server) help() {
+	buf := make([]byte, noteSize)
+	for {
+		n, err := unix.Read(s.notifyR, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n != noteSize {
+			return
+		}
+		guard := int(binary.NativeEndian.Uint32(buf))
+		if r := s.runs[guard]; r != nil {
+			r.killing = true
+			r.done = r.done || binary.NativeEndian.Uint32(buf[4:]) == uint32(done)
+		}
+	}
+}
+
+// reap collects guards and killers that ended. A guard ends when nothing of its run is left.
+func (s *server) reap() {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WALL|unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid == 0 {
+			return
+		}
+		if r := s.runs[pid]; r != nil {
+			r.close()
+			delete(s.runs, pid)
+		}
+	}
+}
+
+// kill is one round for every run that shall end.
+func (s *server) kill() {
+	for guard, r := range s.runs {
+		switch {
+		case !r.killing || r.done:
+		case r.job.Reserved:
+			// A leader that does not have its uid yet will have it in one of the next rounds.
+			_ = killUID(r.job.UID)
+		default:
+			s.tree.kill(guard)
+		}
+	}
+}
+
+func (s *server) sample() {
+	for guard, r := range s.runs {
+		if r.sampler != nil && !r.done {
+			r.sampler.look(&s.tree, guard, r.report)
+		}
+	}
+}
+
+func (r *serving) close() {
+	for _, fd := range []int{r.control, r.report} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// start runs the job under a guard. Whatever goes wrong is reported to the host program.
+func (s *server) start(job *Job, files []int) {
+	r := &serving{job: job, control: files[0], report: files[1]}
+	guard, err := s.spawn(job, files)
+	if err != nil {
+		step := StepMonitor
+		if errors.Is(err, errUIDBusy) {
+			step = StepUIDBusy
+		}
+		report(r.report, Event{Kind: Failed, Step: step, Errno: errnoOf(err)})
+		r.close()
+		return
+	}
+	if job.Sample {
+		r.sampler = &sampler{seen: map[taskID]time.Duration{}}
+	} else {
+		// The guard alone holds the other end now, so that its end is the end of the reports.
+		unix.Close(r.report)
+		r.report = -1
+	}
+	s.runs[guard] = r
+}
+
+var errUIDBusy = errors.New("supervise: a process of the reserved uid exists")
+
+func (s *server) spawn(job *Job, files []int) (int, error) {
+	if job.Reserved {
+		if busy, err := UserBusy(job.UID); err != nil || busy {
+			return 0, errors.Join(errUIDBusy, err)
+		}
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, err
+	}
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	g := given{outcome: pipe[0], failure: pipe[1], notify: s.notifyW, into: -1, ruleset: -1}
+	g.report, g.lock, g.stdin, g.stdout, g.stderr = files[1], files[2], files[3], files[4], files[5]
+	rest := files[6:]
+	if job.Landlock {
+		g.ruleset, rest = rest[0], rest[1:]
+	}
+	if job.Into {
+		g.into, rest = rest[0], rest[1:]
+	}
+	g.cgroups = rest
+	p, err := build(job, g)
+	if err != nil {
+		return 0, err
+	}
+	return spawn(p)
+}
+
+// report writes one event. If nobody reads any more there is nobody to tell.
+func report(fd int, e Event) {
+	if buf, err := e.encode(); err == nil {
+		_, _ = unix.Write(fd, buf)
+	}
+}
+
+func errnoOf(err error) uint32 {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return uint32(errno)
+	}
+	return 0
+}
