@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64 || riscv64 || loong64
+
+package executortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/evoseal/containment/executor"
+)
+
+// probe is one attempt on the scene's executor: nil means contained.
+type probe func(s *scene) error
+
+// check makes a case of a probe that observes something by itself (an exit code, a list, a uid). Seeing the right thing
+// is the proof that the payload ran, so it needs no control.
+func check(name, why string, needs executor.Capability, p probe) Case {
+	return Case{Name: name, Why: why, Needs: needs, Check: func(ctx context.Context, ex executor.Executor) error {
+		return watched(ctx, name, func(ctx context.Context) error { return attempt(ctx, name, ex, false, p) })
+	}}
+}
+
+// attack makes a case of a probe that is contained if nothing happens. That proves something only if it does happen
+// where nothing holds it: the control.
+func attack(name, why string, needs executor.Capability, p probe) Case {
+	return attackUnder(name, why, needs, control{}, p)
+}
+
+// attackUnder is attack with a control of its own, for what plain execution on a copy would hold as well.
+func attackUnder(name, why string, needs executor.Capability, weak control, p probe) Case {
+	return Case{Name: name, Why: why, Needs: needs, Check: func(ctx context.Context, ex executor.Executor) error {
+		return watched(ctx, name, func(ctx context.Context) error {
+			if err := controlled(ctx, name, weak, p); err != nil {
+				return err
+			}
+			return attempt(ctx, name, ex, false, p)
+		})
+	}}
+}
+
+// attempt sets a scene, lets one probe play on it and clears it away, whatever the probe found.
+func attempt(ctx context.Context, name string, ex executor.Executor, isControl bool, p probe) error {
+	s, err := newScene(ctx, name, ex, isControl)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return p(s)
+}
+
+// proven holds the names of the cases whose attack has succeeded under the control in this process. A failure is not
+// kept: it may have been the machine's, and the next attempt says so again.
+var proven sync.Map
+
+// controlled runs the attack without protection, once per process, and demands that it succeeds.
+func controlled(ctx context.Context, name string, weak control, p probe) error {
+	if _, ok := proven.Load(name); ok {
+		return nil
+	}
+	err := attempt(ctx, name, weak, true, p)
+	switch {
+	case errors.Is(err, ErrBreach):
+		proven.Store(name, true)
+		return nil
+	case err == nil:
+		err = errors.New("the attack fails without any protection, so it proves nothing here")
+	}
+	return fmt.Errorf("%w: %s: control: %w", ErrInconclusive, name, err)
+}

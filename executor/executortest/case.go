@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executortest
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+)
+
+// Case is one thing that an executor must hold.
+type Case struct {
+	Name string // stable, lower case with dashes
+	Why  string // one sentence: what goes wrong in an executor that fails it
+
+	// Needs are the capabilities that the case attacks; zero: it holds for every executor.
+	Needs executor.Capability
+
+	// Check returns nil if the executor holds, else an error that matches ErrBreach or ErrInconclusive. It is to be called
+	// only if Needs are promised, and not while another check of this process runs, unless both have no Needs.
+	Check func(ctx context.Context, ex executor.Executor) error
+}
+
+// Cases returns every case, grouped by theme, in a fixed order. The slice is the caller's.
+func Cases() []Case { return cases() }
+
+// Every case ends by itself within deadline, or the watchdog ends it a little later. The first is generous, because a
+// slow machine must not turn into a verdict; the second is for an executor that does not heed its context.
+const (
+	deadline = 40 * time.Second
+	grace    = 10 * time.Second
+)
+
+// watched runs a check under the deadline and returns even if the check does not: C8 says that no path waits for ever,
+// and an executor that breaks this must not take the suite with it.
+func watched(ctx context.Context, name string, check func(context.Context) error) error {
+	return watchedFor(ctx, name, deadline, grace, check)
+}
+
+// watchedFor is watched with limits of its own, for tests that cannot wait so long.
+func watchedFor(ctx context.Context, name string, deadline, grace time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- survive(ctx, name, check) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(deadline + grace):
+		return &Breach{Case: name, Detail: fmt.Sprintf("no result %v after its context had ended", grace)}
+	}
+}
+
+// survive turns a panic of the executor, or of ours, into a failure of this one case.
+func survive(ctx context.Context, name string, check func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = inconclusive(name, "panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return check(ctx)
+}

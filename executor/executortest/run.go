@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executortest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/evoseal/containment/executor"
+)
+
+// Run runs every case as a subtest, one after the other, each with an executor of its own from newExecutor, which gets
+// the subtest: what it registers with Cleanup is closed at the end of that case. A last subtest, supervisor-kill, starts
+// the calling test once more in a child process and kills that process in the middle of a run.
+//
+// There is no way to leave a case out. An executor that cannot hold a capability does not promise it; the case then
+// demands that it refuses.
+func Run(t *testing.T, newExecutor func(*testing.T) executor.Executor) {
+	t.Helper()
+	if supervised(t, newExecutor) {
+		return
+	}
+	all := Cases()
+	if len(all) == 0 {
+		t.Fatal("executortest: there are no cases for this system, so nothing was proven")
+	}
+	defer keepTemplate()()
+	for _, c := range all {
+		t.Run(c.Name, func(t *testing.T) { judge(t, c, newExecutor(t)) })
+	}
+	t.Run(supervisorKill, func(t *testing.T) { judgeSupervisorKill(t, newExecutor) })
+}
+
+// judge fails the subtest unless the executor holds the case, and records how it does.
+func judge(t *testing.T, c Case, ex executor.Executor) {
+	t.Helper()
+	outcome, err := verdict(t.Context(), c, ex)
+	if err != nil {
+		t.Fatalf("%v\nwhy: %s", err, c.Why)
+	}
+	t.Attr("outcome", outcome)
+}
+
+// verdict takes the promise at its word: what is promised must be contained, what is not must be refused.
+func verdict(ctx context.Context, c Case, ex executor.Executor) (outcome string, err error) {
+	if missing := ex.Capabilities().Missing(c.Needs); missing != 0 {
+		return "refused", refusal(c)(ctx, ex)
+	}
+	return "contained", c.Check(ctx, ex)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64 || riscv64 || loong64)
+
+package executortest
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+)
+
+// Names end up in reports and in other people's code; reasons are read by whoever fails.
+func TestCasesAreWellFormed(t *testing.T) {
+	t.Parallel()
+	all := Cases()
+	if len(all) < 60 {
+		t.Errorf("the suite has %d cases, and 60 are the least", len(all))
+	}
+	name, seen := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`), map[string]bool{supervisorKill: true}
+	var attacked executor.Capability
+	for _, c := range all {
+		if !name.MatchString(c.Name) || seen[c.Name] {
+			t.Errorf("%q is no name, or not the only one", c.Name)
+		}
+		if seen[c.Name] = true; len(c.Why) < 20 || strings.Contains(c.Why, "\n") || c.Check == nil {
+			t.Errorf("%s: Why is %q", c.Name, c.Why)
+		}
+		if unknown := c.Needs &^ executor.AllCapabilities; unknown != 0 {
+			t.Errorf("%s needs %v", c.Name, unknown)
+		}
+		attacked |= c.Needs
+	}
+	if missing := attacked.Missing(executor.AllCapabilities); missing != 0 {
+		t.Errorf("nothing attacks %v", missing)
+	}
+}
+
+// Callers filter and reorder the list.
+func TestCasesIsTheCallers(t *testing.T) {
+	t.Parallel()
+	all := Cases()
+	first := all[0].Name
+	all[0] = Case{}
+	if got := Cases()[0].Name; got != first {
+		t.Errorf("a caller changed the list: %q", got)
+	}
+}
+
+// An attack that has no effect even without protection proves nothing, and must not pass.
+func TestWeakAttackIsInconclusive(t *testing.T) {
+	tried := false
+	for name, c := range map[string]Case{
+		"no effect": attack("no-effect", "", 0, func(*scene) error { return nil }),
+		"cannot try": attack("cannot-try", "", 0, func(s *scene) error {
+			_, err := s.reach(s.plainSpec("noop"))
+			return err
+		}),
+		"under the executor": attack("only-control", "", 0, func(s *scene) error {
+			if s.control {
+				return s.breach("as it should")
+			}
+			tried = true
+			_, err := s.reach(s.plainSpec("noop"))
+			return err
+		}),
+	} {
+		if err := c.Check(t.Context(), control{}); !errors.Is(err, ErrInconclusive) || errors.Is(err, ErrBreach) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !tried {
+		t.Error("the attack was not tried after its control had succeeded")
+	}
+}
+
+// Who proves an executor must be able to tell a breach from a check that went wrong.
+func TestBreachIsTyped(t *testing.T) {
+	t.Parallel()
+	c := check("typed", "", 0, func(s *scene) error { return s.breach("seen %d", 7) })
+	err := c.Check(t.Context(), control{})
+	breach, ok := errors.AsType[*Breach](err)
+	if !ok || breach.Case != "typed" || breach.Detail != "seen 7" {
+		t.Errorf("%#v", err)
+	}
+	if !errors.Is(err, ErrBreach) || errors.Is(err, ErrInconclusive) {
+		t.Errorf("%v matches the wrong sentinel", err)
+	}
+}
+
+// A check returns whatever the executor does: hang or panic.
+func TestWatchdog(t *testing.T) {
+	t.Parallel()
+	stuck := make(chan struct{})
+	defer close(stuck)
+	start := time.Now()
+	err := watchedFor(t.Context(), "stuck", 20*time.Millisecond, 20*time.Millisecond, func(context.Context) error {
+		<-stuck
+		return nil
+	})
+	if !errors.Is(err, ErrBreach) || time.Since(start) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	err = watched(t.Context(), "panics", func(context.Context) error { panic("on purpose") })
+	if !errors.Is(err, ErrInconclusive) || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("a panic gives %v", err)
+	}
+}
+
+// The proof of a start depends on the nonce alone, and does not give it away.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	nonce := randomHex(16)
+	proof := proofOf(nonce)
+	if len(proof) != 32 || proof != proofOf(nonce) || proof == proofOf(nonce+"x") || strings.Contains(proof, nonce[:8]) {
+		t.Errorf("%q proves %q", proof, nonce)
+	}
+}
+
+// Whatever a payload says, it stays one answer, and a line that was cut is none.
+func TestAnswersSurviveTheirText(t *testing.T) {
+	t.Parallel()
+	out := []byte("noise\nkind \"a\\nb\"\nkinder \"no\"\nkind \"\\xff\"\nkind \"cut of")
+	got := answers(out, "kind")
+	if len(got) != 2 || got[0] != "a\nb" || got[1] != "\xff" {
+		t.Errorf("%q", got)
+	}
+}
