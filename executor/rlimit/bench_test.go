@@ -16,6 +16,13 @@ import (
 	"github.com/evoseal/containment/internal/testenv"
 )
 
+// defaultExecutor is what a user gets who configures nothing: its state is in memory where the host has a place for that.
+func defaultExecutor(b *testing.B) *rlimit.Executor {
+	b.Helper()
+	ex, err := rlimit.New(b.Context(), rlimit.Config{})
+	return closeLater(b, ex, err)
+}
+
 // peer does by command line what a run does about ids and four of its limits, and nothing else.
 func peer() *exec.Cmd {
 	return exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
@@ -26,7 +33,7 @@ func peer() *exec.Cmd {
 func BenchmarkTrue(b *testing.B) {
 	testenv.Need(b, "root")
 	testenv.Need(b, "setpriv")
-	ex := newExecutor(b, rlimit.Config{})
+	ex := defaultExecutor(b)
 	spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
 	var ours, theirs []time.Duration
 	for b.Loop() {
@@ -57,7 +64,7 @@ func median(d []time.Duration) time.Duration {
 func BenchmarkThroughput(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			ex := newExecutor(b, rlimit.Config{})
+			ex := defaultExecutor(b)
 			spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
 			start := time.Now()
 			todo := make(chan struct{})

@@ -187,7 +187,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	var st unix.Stat_t

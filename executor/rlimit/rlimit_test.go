@@ -61,5 +61,5 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkConformance(b *testing.B) {
-	executortest.Benchmark(b, func(b *testing.B) executor.Executor { return newExecutor(b, rlimit.Config{}) })
+	executortest.Benchmark(b, func(b *testing.B) executor.Executor { return defaultExecutor(b) })
 }

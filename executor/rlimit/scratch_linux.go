@@ -90,7 +90,7 @@ func (r *run) makeScratch(context.Context) error {
 	if r.slot == nil {
 		mode = 0o700
 	}
-	if err := os.Mkdir(r.dir, mode); err != nil {
+	if err := mkdir(r.dir, mode); err != nil {
 		return err
 	}
 	if r.ex.mounts {
@@ -106,7 +106,7 @@ func (r *run) makeScratch(context.Context) error {
 	}
 	for _, name := range []string{"work", "home", "tmp"} {
 		path := filepath.Join(r.dir, name)
-		if err := os.Mkdir(path, 0o700); err != nil {
+		if err := mkdir(path, 0o700); err != nil {
 			return err
 		}
 		if r.uid >= 0 && name != "work" { // which the copy gives away when it is complete
@@ -145,6 +145,14 @@ func (r *run) lockScratch() error {
 		return &fs.PathError{Op: "flock", Path: r.dir, Err: err}
 	}
 	return nil
+}
+
+// mkdir makes a directory with just that mode, whatever the host program's umask is.
+func mkdir(path string, mode fs.FileMode) error {
+	if err := os.Mkdir(path, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }
 
 func mountScratch(dir string, size, inodes int64) error {

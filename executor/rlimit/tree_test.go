@@ -51,7 +51,7 @@ func TestTreeAtTheDeadline(t *testing.T) {
 
 // BenchmarkTreeAtTheDeadline reports how long after its deadline the result of the big tree is there.
 func BenchmarkTreeAtTheDeadline(b *testing.B) {
-	ex := newExecutor(b, rlimit.Config{})
+	ex := defaultExecutor(b)
 	const wall = 400 * time.Millisecond
 	spec := sh(b, big)
 	spec.Limits = executor.Limits{Wall: wall, Processes: 300}

@@ -82,8 +82,9 @@ func Start(name string, params []byte, files []*os.File) (*os.Process, error) {
 	}
 	defer null.Close()
 	attr := &os.ProcAttr{
-		Dir:   "/",                      // a stage must not keep a directory of the host busy
-		Env:   []string{"GOMAXPROCS=1"}, // a stage has one thread that does something
+		Dir: "/", // a stage must not keep a directory of the host busy
+		// A stage has one thread that does something; what it forks copies its page tables, so its heap stays small.
+		Env:   []string{"GOMAXPROCS=1", "GOGC=25"},
 		Files: append([]*os.File{null, null, null, memory}, files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}

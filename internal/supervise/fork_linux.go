@@ -71,17 +71,14 @@ func perform(ops []op) (step uint32, errno syscall.Errno, index uint32) {
 func guard(p *program) {
 	self, _, _ := syscall.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
 	p.note.guard = int32(self)
-	leader, _, e := cloneInto(p)
-	if e == 0 && leader == 0 {
-		payload(p)
-	}
+	leader, failed := begin(p)
 	// The payload's files, and our end of the pipe on which it fails.
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdFailure, maxFD, 0)
-	if e != 0 {
-		tell(p, Failed, uint32(StepCgroup), uint32(e), 0)
+	if failed != 0 {
+		tell(p, Failed, uint32(StepCgroup), uint32(failed), 0)
 		quit(1)
 	}
-	n := uintptr(0)
+	n, e := uintptr(0), syscall.Errno(0)
 	for {
 		n, _, e = syscall.RawSyscall(unix.SYS_READ, fdOutcome, p.at.failure, failureSize)
 		if e != syscall.EINTR {
@@ -150,18 +147,18 @@ const noteSize = 8
 // selfChildren is RUSAGE_CHILDREN.
 const selfChildren = ^uintptr(0)
 
-// cloneInto forks the payload, into a cgroup of version 2 if the run has one: the kernel moves a process that exists only
-// after it waited for every processor, and a new one at once.
+// begin starts the payload's process, in a cgroup of version 2 if the run has one: the kernel moves a process that exists
+// only after it waited for every processor, and a new one at once.
 //
 //go:noinline
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func cloneInto(p *program) (pid, _ uintptr, errno syscall.Errno) {
+func begin(p *program) (pid, errno uintptr) {
 	if p.into {
-		return syscall.RawSyscall(unix.SYS_CLONE3, p.at.clone, unsafe.Sizeof(cloneArgs{}), 0)
+		return vfork(unix.SYS_CLONE3, p.at.clone, unsafe.Sizeof(cloneArgs{}), p)
 	}
-	return syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	return vfork(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|vforkFlags, 0, p)
 }
 
 // payload gives up everything and becomes the program, or says what failed.

@@ -99,7 +99,7 @@ func build(job *Job, g given) (*program, error) {
 	p := &program{
 		pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), status: new(uint32), rusage: new(unix.Rusage),
 		event: new(Event), note: new(note), into: job.Into,
-		clone: &cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: fdInto},
+		clone: &cloneArgs{flags: unix.CLONE_INTO_CGROUP | vforkFlags, exitSignal: uint64(unix.SIGCHLD), cgroup: fdInto},
 	}
 	p.locate()
 	p.layGuard(g)
