@@ -60,45 +60,47 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// BenchmarkThroughput keeps two runs under way.
+// BenchmarkThroughput keeps one or two runs under way, and the same number of the peer's.
 func BenchmarkThroughput(b *testing.B) {
+	testenv.Need(b, "root")
+	testenv.Need(b, "setpriv")
+	ex := defaultExecutor(b)
+	spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
 	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			ex := defaultExecutor(b)
-			spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
-			start := time.Now()
-			todo := make(chan struct{})
-			done := make(chan error)
-			for range workers {
-				go func() {
-					for range todo {
-						r, err := ex.Run(b.Context(), spec)
-						if err == nil && !r.OK() {
-							err = fmt.Errorf("cause %v", r.Cause)
-						}
-						done <- err
-					}
-				}()
-			}
-			n, flying := 0, 0
-			for b.Loop() {
-				if flying == workers {
-					if err := <-done; err != nil {
-						b.Fatal(err)
-					}
-					flying--
+		b.Run(fmt.Sprintf("ours/workers=%d", workers), func(b *testing.B) {
+			throughput(b, workers, func() error {
+				r, err := ex.Run(b.Context(), spec)
+				if err == nil && !r.OK() {
+					err = fmt.Errorf("cause %v", r.Cause)
 				}
-				todo <- struct{}{}
-				flying++
-				n++
-			}
-			for ; flying > 0; flying-- {
-				if err := <-done; err != nil {
-					b.Fatal(err)
-				}
-			}
-			close(todo)
-			b.ReportMetric(float64(n)/time.Since(start).Seconds(), "runs/s")
+				return err
+			})
+		})
+		b.Run(fmt.Sprintf("peer/workers=%d", workers), func(b *testing.B) {
+			throughput(b, workers, func() error { return peer().Run() })
 		})
 	}
+}
+
+func throughput(b *testing.B, workers int, run func() error) {
+	start, n := time.Now(), 0
+	done := make(chan error, workers)
+	flying := 0
+	for b.Loop() {
+		if flying == workers {
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+			flying--
+		}
+		go func() { done <- run() }()
+		flying++
+		n++
+	}
+	for ; flying > 0; flying-- {
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "runs/s")
 }
