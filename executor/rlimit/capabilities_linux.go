@@ -28,7 +28,9 @@ func (e *Executor) capabilities() executor.Capability {
 		{executor.NetworkOff, e.config.Sockets == SocketsNone},
 		{executor.UnprivilegedUser, e.root || scoped},
 		{executor.MemoryBounded, e.cgroups.Has(cgroup.Memory)},
-		{executor.ProcessesBounded, e.root || e.cgroups.Has(cgroup.Processes)},
+		// RLIMIT_NPROC on a reserved uid bounds as well, but the kernel counts no refusals: a contained fork bomb that
+		// ends with 0 would look like a success.
+		{executor.ProcessesBounded, e.cgroups.Has(cgroup.Processes)},
 		{executor.DiskBounded, e.mounts && locked},
 	} {
 		if c.holds {

@@ -97,7 +97,7 @@ func (r *run) enforcedProcesses() executor.Enforcement {
 			Value: int64(r.group.Set().Processes),
 		}
 	case r.ex.root:
-		e := r.byRlimit("Processes", unix.RLIMIT_NPROC, "the uid is reserved for the run")
+		e := r.byRlimit("Processes", unix.RLIMIT_NPROC, "the uid is reserved for the run; the host learns of a refusal only if sampling sees the run at its limit")
 		e.Scope = executor.PerUID
 		return e
 	}
