@@ -3,6 +3,7 @@
 # make test    everything: set-up, format, vet, staticcheck, tests of all modules as root and as an ordinary user
 # make lint    the checks that run no test
 # make bench   the benchmarks
+# make stress  the long versions of the tests for leftovers
 # make fmt     format the tree
 #
 # Plain `go test ./...` works too, and skips what this host lacks.
@@ -11,7 +12,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .SILENT:
-.PHONY: test setup gate lint format vet cross staticcheck modules bench fmt
+.PHONY: test setup gate lint format vet cross staticcheck modules stress bench fmt
 
 # Without a work file each module is what its consumers get.
 MODULES = $(shell go list -m -f '{{.Dir}}')
@@ -70,6 +71,10 @@ modules:
 		echo "go mod tidy, $$module"
 		GOWORK=off go mod tidy -diff
 	done
+
+# The long versions of the tests for leftovers: 5,000 runs in a row, 200 killed host programs.
+stress:
+	go test ./executor/rlimit -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 5000 -stress.kills 200
 
 bench:
 	for module in $(MODULES); do
