@@ -22,7 +22,7 @@ type Group struct {
 	mu       sync.Mutex // guards what follows; Kill does not hold it while it waits
 	join     []*os.File // one per directory
 	into     *os.File   // the directory of version 2; nil if there is none
-	dirs     []dir // in the order of host.places
+	dirs     []dir      // in the order of host.places
 	counters counters
 }
 
