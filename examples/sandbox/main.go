@@ -3,7 +3,7 @@
 // Sandbox runs one untrusted command on a private copy of a directory and prints what happened and what really enforced
 // each limit.
 //
-//	go run ./examples/sandbox -- sh -c 'id; rm -rf .; ls'
+//	go run ./examples/sandbox -- sh -c 'id; rm -r *; ls'
 //
 // Its exit code is 0 if the command ended by itself with 0, 1 if it did not, 2 for a wrong call, 3 if nothing was run.
 package main
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: sandbox [flags] -- COMMAND [ARGS…]\n\nflags:")
 		flags.PrintDefaults()
 	}
-	dir := flags.String("dir", "", "`directory` of which the command gets a private copy (default: an empty one)")
+	dir := flags.String("dir", ".", "`directory` of which the command gets a private copy")
 	var l executor.Limits
 	flags.DurationVar(&l.Wall, "wall", 10*time.Second, "time that the command may take")
 	flags.Int64Var(&l.Memory, "memory", 256<<20, "`bytes` of memory")
@@ -65,13 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func sandbox(ctx context.Context, args []string, dir string, l executor.Limits) (_ *executor.Result, err error) {
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "sandbox-"); err != nil {
-			return nil, err
-		}
-		defer os.Remove(dir)
-	}
+func sandbox(ctx context.Context, args []string, dir string, l executor.Limits) (*executor.Result, error) {
 	ex, err := rlimit.New(ctx, rlimit.Config{})
 	if err != nil {
 		return nil, err
