@@ -37,6 +37,7 @@ type Output struct {
 	Total      int64  // bytes that the payload wrote and the host read
 	Truncated  bool   // bytes between Head and Tail are missing
 	LiveErr    error  // why the live copy was cut off, if it was
+	Incomplete bool   // the end of the stream was not seen in time; bytes may be missing at the end
 }
 
 // Bytes returns Head and Tail as one slice, with one line between them that says what is missing if Truncated.

@@ -28,7 +28,7 @@ func (s Spec) Validate() error {
 	for i, p := range s.Hidden {
 		c.hidden(fmt.Sprintf("Hidden[%d]", i), p)
 	}
-	c.mounts(s.Mounts)
+	c.mounts(s.Mounts, s.Workspace)
 	c.artifacts(s)
 	c.limits(s.Limits)
 	if unknown := s.Require &^ AllCapabilities; unknown != 0 {

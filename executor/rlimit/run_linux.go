@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,16 @@ const setupTime = 5 * time.Minute
 // Run executes the specification; see [executor.Executor].
 func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Result, error) {
 	begin := time.Now()
+	if !e.users.enter() {
+		return nil, executor.ErrClosed
+	}
+	defer func() {
+		if e.users.leave() {
+			if err := e.release(); err != nil {
+				e.config.Logger.WarnContext(ctx, "the last run after Close could not release everything", slog.Any("error", err))
+			}
+		}
+	}()
 	if err := e.admit(ctx, spec); err != nil {
 		return nil, err
 	}
@@ -42,9 +53,6 @@ func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Resul
 
 // admit decides whether the run may start at all. Nothing has been made when it refuses.
 func (e *Executor) admit(ctx context.Context, spec executor.Spec) error {
-	if e.closed.Load() {
-		return executor.ErrClosed
-	}
 	if err := spec.Validate(); err != nil {
 		return err
 	}
@@ -53,6 +61,9 @@ func (e *Executor) admit(ctx context.Context, spec executor.Spec) error {
 			Executor: name, Missing: missing, Reason: "the run requires what tier 1 does not enforce for this caller on this host",
 			Fix: "use an executor of a higher tier",
 		}
+	}
+	if err := e.overlaps(spec.Workspace); err != nil {
+		return err
 	}
 	for _, m := range spec.Mounts {
 		if m.CopyOnWrite || (m.Target != "" && filepath.Clean(m.Target) != filepath.Clean(m.Source)) {
@@ -64,6 +75,30 @@ func (e *Executor) admit(ctx context.Context, spec executor.Spec) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("executor: not started: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// overlaps refuses a workspace whose original every run can read: what is hidden in the copy would be open there.
+func (e *Executor) overlaps(workspace string) error {
+	if e.landlock == nil {
+		return nil
+	}
+	dir, err := filepath.Abs(workspace)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return &executor.SetupError{Step: "workspace", Err: err}
+	}
+	for _, p := range e.landlock.reads {
+		rel, err := filepath.Rel(p.file.Name(), dir)
+		if err == nil && filepath.IsLocal(rel) {
+			return &executor.UnsupportedError{
+				Executor: name, Reason: fmt.Sprintf("workspace %s lies in %s, which every run may read", workspace, p.file.Name()),
+				Fix: "move the workspace, or set Config.Reads without that directory",
+			}
+		}
 	}
 	return nil
 }
@@ -81,6 +116,7 @@ type run struct {
 	dir     string // the run's scratch directory
 	mounted bool
 	lock    *os.File // the scratch directory, locked as long as the run or its guard lives
+	work    *os.File // the copy of the workspace, opened before the payload can change its mode
 	places  []place  // what Landlock grants this run
 	group   *cgroup.Group
 	stdio   *hostrun.Stdio
@@ -172,7 +208,7 @@ func (r *run) job() (supervise.Job, supervise.Files, error) {
 		Reserved: r.slot != nil,
 		Rlimits:  e.rlimits(r.limits),
 		Affinity: e.affinity(r.limits.CPUs),
-		Filter:   e.filter,
+		Filter:   e.filterFor(r.spec),
 		Sample:   !e.cgroups.Has(cgroup.CPUTime) || !e.cgroups.Has(cgroup.Processes),
 	}
 	for _, m := range r.spec.Mounts {
@@ -191,6 +227,15 @@ func (r *run) job() (supervise.Job, supervise.Files, error) {
 		files.Ruleset, err = e.landlock.ruleset(r.places)
 	}
 	return job, files, err
+}
+
+// filterFor: with the caller's uid, a declared mount or a readable path of the configuration may hold files of the caller,
+// and opening one to read would be enough to change its mode.
+func (e *Executor) filterFor(spec executor.Spec) []byte {
+	if len(spec.Mounts) > 0 || len(e.config.Reads) > 0 {
+		return e.strict
+	}
+	return e.filter
 }
 
 // programs returns the paths at which the payload's process looks for its program, in its own view.
@@ -248,6 +293,9 @@ func (r *run) openMounts(context.Context) error {
 			return err
 		}
 		r.places = append(r.places, p)
+		if err := p.notRoot(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

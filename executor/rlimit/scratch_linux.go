@@ -86,9 +86,9 @@ func takeUID(ctx context.Context, slots *lease.Slots) (_ *lease.Slot, err error)
 // makeScratch makes the run's directory with the workspace, home and temporary directory. Only these three belong to the
 // run's uid, so it can add nothing beside them.
 func (r *run) makeScratch(context.Context) error {
-	mode := fs.FileMode(0o711)
-	if r.slot == nil {
-		mode = 0o700
+	mode := fs.FileMode(0o700)
+	if r.slot != nil {
+		mode = 0o710 // for the run's own group, so that other runs find no way in
 	}
 	if err := mkdir(r.dir, mode); err != nil {
 		return err
@@ -100,6 +100,11 @@ func (r *run) makeScratch(context.Context) error {
 			return err
 		}
 		r.mounted = true
+	}
+	if r.slot != nil {
+		if err := os.Lchown(r.dir, -1, r.gid); err != nil {
+			return err
+		}
 	}
 	if err := r.lockScratch(); err != nil {
 		return err
@@ -156,7 +161,7 @@ func mkdir(path string, mode fs.FileMode) error {
 }
 
 func mountScratch(dir string, size, inodes int64) error {
-	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0711", size, inodes)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0710", size, inodes)
 	if err := unix.Mount("containment", dir, "tmpfs", mountFlags, data); err != nil {
 		return &fs.PathError{Op: "mount", Path: dir, Err: err}
 	}
@@ -178,6 +183,12 @@ func (r *run) copyWorkspace(ctx context.Context) error {
 	}
 	if _, err := scratch.Copy(ctx, r.spec.Workspace, r.workspace(), o); err != nil {
 		return err
+	}
+	if len(r.spec.Artifacts) > 0 {
+		var err error
+		if r.work, err = os.Open(r.workspace()); err != nil {
+			return err
+		}
 	}
 	if !r.mounted {
 		return nil
@@ -253,6 +264,9 @@ func (r *run) cleanup() error {
 		p.file.Close()
 	}
 	note(r.bury())
+	if r.work != nil {
+		r.work.Close()
+	}
 	if r.lock != nil {
 		r.lock.Close()
 	}

@@ -6,10 +6,17 @@ package seccomp
 const (
 	afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
 
-	sockTypeMask, sockPacket = 0xf, 10
-	netlinkRoute             = 0
+	sockTypeMask                          = 0xf
+	sockStream, sockSeqpacket, sockPacket = 1, 5, 10
+
+	fSetLease              = 1024
+	mapHugeTLB, mfdHugeTLB = 0x40000, 0x4
+	netlinkRoute           = 0
 
 	tiocsti, tioclinux, tiocsetd = 0x5412, 0x541c, 0x5423
+	// FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY; the type byte of btrfs.
+	fsSetFlags, fsSetXattr, fsEnableVerity, fsSetEncryption = 0x40086602, 0x401c5820, 0x40806685, 0x800c6613
+	btrfsMagic                                              = 0x9400
 
 	prioProcess, prioGroup     = 0, 1
 	ioprioProcess, ioprioGroup = 1, 2
@@ -34,6 +41,11 @@ var always = []rule{
 
 	{calls("keyctl", "add_key", "request_key"), nil, EPERM, "keyrings belong to the uid and outlive a run"},
 	{calls("socketpair"), when(low(0).isNot(afUnix)), EAFNOSUPPORT, "only AF_UNIX pairs serve as pipes"},
+	{calls("socketpair"), when(low(0).is(afUnix), low(1).masked(sockTypeMask).isNot(sockStream, sockSeqpacket)), EPROTONOSUPPORT,
+		"a pair of datagram sockets is not closed in itself: each end can send to any socket that has a name"},
+	{calls("fcntl"), when(low(1).is(fSetLease)), EPERM, "a lease on a file makes everybody who opens it wait"},
+	{calls("mmap"), when(low(3).hasAny(mapHugeTLB)), ENOMEM, "huge pages are the machine's and count as nobody's memory"},
+	{calls("memfd_create"), when(low(1).hasAny(mfdHugeTLB)), ENOMEM, "huge pages are the machine's"},
 	{calls("ioctl"), when(low(1).is(tiocsti, tioclinux)), EPERM, "types into a terminal"},
 	{calls("ioctl"), when(low(1).is(tiocsetd)), EPERM, "line disciplines are kernel surface"},
 
@@ -76,12 +88,26 @@ var foreignProcesses = []rule{
 	{calls("migrate_pages", "move_pages"), when(low(0).isNot(0)), EPERM, "moves memory of another process"},
 }
 
+// pathAttributes need no more than write permission, which everybody may have on a file of somebody else.
+var pathAttributes = []rule{
+	{calls("setxattr", "lsetxattr", "setxattrat", "removexattr", "lremovexattr", "removexattrat", "file_setattr"), nil, EPERM,
+		"changes attributes of any file that the run may write, wherever it lies"},
+}
+
+// fileMetadata changes inodes through a descriptor, for which opening to read is enough.
+var fileMetadata = []rule{
+	{calls("fchmod", "fchown", "fsetxattr", "fremovexattr", "utimensat"), nil, EPERM,
+		"changes mode, owner, times or attributes of a file that was opened for reading"},
+	{calls("ioctl"), when(low(1).is(fsSetFlags, fsSetXattr, fsEnableVerity, fsSetEncryption)), EPERM,
+		"changes attributes of a file that was opened for reading"},
+	{calls("ioctl"), when(low(1).masked(0xff00).is(btrfsMagic)), EPERM, "changes a subvolume that was opened for reading"},
+}
+
 // pathMetadata changes inodes that were never opened, so no permission of a descriptor or of Landlock stands in the way.
 // A nil path makes utimensat work on a descriptor, which stays allowed like the other calls that take one.
 var pathMetadata = []rule{
-	{calls("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat", "setxattr",
-		"lsetxattr", "setxattrat", "removexattr", "lremovexattr", "removexattrat", "file_setattr"), nil, EPERM,
-		"changes mode, owner, times or attributes of any file of the same uid"},
+	{calls("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat"), nil, EPERM,
+		"changes mode, owner or times of any file of the same uid"},
 	{calls("utimensat"), when(low(1).isNot(0)), EPERM, "changes times of any file of the same uid"},
 	{calls("utimensat"), when(high(1).isNot(0)), EPERM, "changes times of any file of the same uid"},
 }
@@ -102,7 +128,10 @@ func sockets(s Sockets) []rule {
 	case SocketsUnix:
 		return []rule{{calls("socket"), when(low(0).isNot(afUnix)), EAFNOSUPPORT, "no network"}}
 	}
-	return []rule{{calls("socket"), nil, EAFNOSUPPORT, "no network and no host sockets"}}
+	return []rule{
+		{calls("socket"), nil, EAFNOSUPPORT, "no network and no host sockets"},
+		{calls("bind", "connect", "listen", "accept", "accept4"), nil, EPERM, "a pair is connected already"},
+	}
 }
 
 // rules returns the list for o in the order in which it is printed.
@@ -118,8 +147,14 @@ func rules(o Options) []rule {
 	if !o.OwnProcesses {
 		list = append(list, foreignProcesses...)
 	}
+	if !o.PathAttributes {
+		list = append(list, pathAttributes...)
+	}
 	if !o.PathMetadata {
 		list = append(list, pathMetadata...)
+	}
+	if !o.FileMetadata {
+		list = append(list, fileMetadata...)
 	}
 	return list
 }

@@ -58,6 +58,14 @@ type Options struct {
 	// Landlock does not restrict them, so a run that has its caller's uid could use them on every file of the caller.
 	// Set it where the view or the uid keeps foreign files out of reach. The calls on open descriptors are always allowed.
 	PathMetadata bool
+
+	// PathAttributes allows extended attributes and inode flags by path: write permission is enough for these calls, and no
+	// rule of Landlock stands in the way. Set it where the run's view of the files is its own.
+	PathAttributes bool
+
+	// FileMetadata allows mode, owner, times and attributes through a descriptor. Without it a run cannot change these of a
+	// file that it may only read, but that has its uid.
+	FileMetadata bool
 }
 
 func (o Options) check() error {

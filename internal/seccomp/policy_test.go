@@ -12,7 +12,8 @@ const dirty = 0xdeadbeef << 32 // rubbish that the kernel ignores in the upper h
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	strict := Options{}
-	all := Options{Sockets: SocketsAll, KernelIPC: true, Affinity: true, OwnProcesses: true, PathMetadata: true}
+	all := Options{Sockets: SocketsAll, KernelIPC: true, Affinity: true, OwnProcesses: true, PathMetadata: true,
+		PathAttributes: true, FileMetadata: true}
 	unix := Options{Sockets: SocketsUnix}
 	const allowed Answer = 0
 	for _, c := range []struct {
@@ -41,7 +42,32 @@ func TestPolicy(t *testing.T) {
 		{"socket", []uint64{17, 3}, all, EAFNOSUPPORT},
 		{"socket", []uint64{38, 5}, all, EAFNOSUPPORT},
 		{"socketpair", []uint64{1, 1}, strict, allowed},
+		{"socketpair", []uint64{1, 5 | 0x80000}, strict, allowed}, // SOCK_SEQPACKET, close-on-exec
 		{"socketpair", []uint64{30 | dirty, 1}, all, EAFNOSUPPORT},
+		{"socketpair", []uint64{1, 2}, all, EPROTONOSUPPORT}, // SOCK_DGRAM can send to any name
+		{"socketpair", []uint64{1, 2 | 0x800 | dirty}, strict, EPROTONOSUPPORT},
+		{"socketpair", []uint64{1, 3}, strict, EPROTONOSUPPORT}, // SOCK_RAW becomes SOCK_DGRAM
+		{"bind", nil, strict, EPERM},
+		{"connect", nil, strict, EPERM},
+		{"accept4", nil, strict, EPERM},
+		{"bind", nil, unix, allowed},
+		{"fcntl", []uint64{3, 1024}, all, EPERM}, // F_SETLEASE
+		{"fcntl", []uint64{3, 1024 | dirty}, all, EPERM},
+		{"fcntl", []uint64{3, 6}, strict, allowed}, // F_SETLK
+		{"mmap", []uint64{0, 4096, 3, 0x40022}, all, ENOMEM},
+		{"mmap", []uint64{0, 4096, 3, 0x40022 | dirty}, all, ENOMEM},
+		{"mmap", []uint64{0, 4096, 3, 0x22}, strict, allowed},
+		{"memfd_create", []uint64{0, 4}, all, ENOMEM},
+		{"memfd_create", []uint64{0, 3}, strict, allowed},
+		{"setxattr", nil, Options{PathMetadata: true}, EPERM},
+		{"setxattr", nil, all, allowed},
+		{"fsetxattr", nil, strict, EPERM},
+		{"fchmod", nil, strict, EPERM},
+		{"fchmod", nil, all, allowed},
+		{"ioctl", []uint64{3, 0x40086602 | dirty}, strict, EPERM}, // FS_IOC_SETFLAGS
+		{"ioctl", []uint64{3, 0x40086602}, all, allowed},
+		{"ioctl", []uint64{3, 0x5000940f}, strict, EPERM},   // btrfs
+		{"ioctl", []uint64{3, 0x80086601}, strict, allowed}, // FS_IOC_GETFLAGS
 
 		{"ioctl", []uint64{0, 0x5412}, all, EPERM},
 		{"ioctl", []uint64{0, 0x5412 | dirty}, all, EPERM},
@@ -88,7 +114,8 @@ func TestPolicy(t *testing.T) {
 		{"fchmodat", nil, strict, EPERM},
 		{"fchmodat2", nil, strict, EPERM},
 		{"fchmodat", nil, all, allowed},
-		{"utimensat", []uint64{3, 0}, strict, allowed}, // futimens
+		{"utimensat", []uint64{3, 0}, Options{FileMetadata: true}, allowed}, // futimens
+		{"utimensat", []uint64{3, 0}, strict, EPERM},
 		{"utimensat", []uint64{3, 0x1000}, strict, EPERM},
 		{"utimensat", []uint64{3, 0x7fff00000000}, strict, EPERM},
 		{"move_pages", []uint64{9}, strict, EPERM},

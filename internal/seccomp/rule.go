@@ -15,6 +15,7 @@ type Answer uint32
 // The answers in use.
 const (
 	EPERM           Answer = 1
+	ENOMEM          Answer = 12
 	ENOSYS          Answer = 38
 	EPROTONOSUPPORT Answer = 93
 	EAFNOSUPPORT    Answer = 97
@@ -27,6 +28,8 @@ func (a Answer) String() string {
 	switch a {
 	case EPERM:
 		return "EPERM"
+	case ENOMEM:
+		return "ENOMEM"
 	case ENOSYS:
 		return "ENOSYS"
 	case EPROTONOSUPPORT:

@@ -50,9 +50,10 @@ func machine(t testing.TB, a abi, o Options) *bpf.VM {
 func allOptions() []Options {
 	var all []Options
 	for s := SocketsNone; s <= SocketsAll; s++ {
-		for bits := range 16 {
+		for bits := range 64 {
 			all = append(all, Options{Sockets: s, KernelIPC: bits&1 != 0, Affinity: bits&2 != 0,
-				OwnProcesses: bits&4 != 0, PathMetadata: bits&8 != 0})
+				OwnProcesses: bits&4 != 0, PathMetadata: bits&8 != 0,
+				PathAttributes: bits&16 != 0, FileMetadata: bits&32 != 0})
 		}
 	}
 	return all

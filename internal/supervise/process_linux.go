@@ -139,7 +139,7 @@ func (s *Server) send(files []*os.File) error {
 		fds[i] = int(f.Fd())
 	}
 	var err error
-	for range 2 {
+	for tries := 2; tries > 0; tries-- {
 		if s.closed {
 			return ErrClosed
 		}
@@ -148,11 +148,9 @@ func (s *Server) send(files []*os.File) error {
 				return err
 			}
 		}
-		err = ignoringEINTR(func() error {
-			return unix.Sendmsg(int(s.socket.Fd()), []byte{1}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
-		})
-		if err == nil {
-			return nil
+		err = sendRights(int(s.socket.Fd()), fds)
+		if err == nil || errors.Is(err, unix.ETOOMANYREFS) {
+			return err
 		}
 		s.socket.Close()
 		s.socket = nil
@@ -160,9 +158,18 @@ func (s *Server) send(files []*os.File) error {
 	return fmt.Errorf("supervise: send to the server: %w", err)
 }
 
-func ignoringEINTR(f func() error) error {
-	for {
-		if err := f(); !errors.Is(err, unix.EINTR) {
+// crowdedTime is how long a job waits while too many descriptors of this uid are in flight. The kernel counts them for the
+// uid, so a run with the caller's own uid can use the number up until it ends.
+const crowdedTime = 10 * time.Second
+
+func sendRights(socket int, fds []int) error {
+	for deadline := time.Now().Add(crowdedTime); ; {
+		err := unix.Sendmsg(socket, []byte{1}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ETOOMANYREFS) && time.Now().Before(deadline):
+			time.Sleep(5 * time.Millisecond)
+		default:
 			return err
 		}
 	}

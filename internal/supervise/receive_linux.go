@@ -53,6 +53,10 @@ func (s *server) receive() {
 		report(files[2], Event{Kind: Failed, Step: StepMonitor, Errno: uint32(unix.EBADMSG)})
 		return
 	}
+	// Nobody may read any more; neither a guard nor this process waits for that.
+	if err := unix.SetNonblock(files[2], true); err != nil {
+		report(files[2], Event{Kind: Failed, Step: StepMonitor, Errno: errnoOf(err)})
+	}
 	s.start(job, files[1:])
 }
 

@@ -5,7 +5,7 @@
 // [Extract] lists the workspace through directory descriptors, beneath it only, and copies the regular files that the
 // patterns select. The workspace is hostile: every link, FIFO, mount and count in it was chosen by the payload. What
 // is not taken is a [executor.Refusal] with the reason and never hides the run's own result; an error means that the
-// extraction as a whole failed: the request is wrong ([ErrRequest]), the destination cannot be written, ctx is done, or
+// extraction as a whole failed: the request is wrong ([ErrRequest]), the destination cannot be written, or
 // the kernel lacks openat2 (matches [errors.ErrUnsupported]; there is no weaker way). What was extracted before an error
 // is returned beside it.
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 
@@ -21,6 +22,8 @@ func Extract(ctx context.Context, r Request) ([]executor.Artifact, []executor.Re
 		return nil, nil, err
 	}
 	x := &extraction{req: &r, sel: r.selector(), left: maxEntries, taken: map[string]bool{}, bytes: r.MaxBytes}
+	// Files that are refused in the middle cost time as well; a payload must not make us read without end.
+	x.work = 2 * min(r.MaxBytes, math.MaxInt64/2)
 	root, err := x.openRoot()
 	if err != nil {
 		return nil, nil, err
@@ -32,6 +35,10 @@ func Extract(ctx context.Context, r Request) ([]executor.Artifact, []executor.Re
 	defer x.dest.close()
 
 	err = x.run(ctx, root)
+	if errors.Is(err, errNoTime) {
+		x.refuse("", "the time for artifacts was used up; what is not listed was not looked at")
+		err = nil
+	}
 	artifacts, refusals := x.all()
 	return artifacts, refusals, err
 }
@@ -44,6 +51,7 @@ type extraction struct {
 	dest  *dest
 	left  int   // entries that may still be looked at
 	bytes int64 // bytes that may still be taken
+	work  int64 // bytes that may still be looked at
 	taken map[string]bool
 	full  bool // MaxFiles was reached, which is said once
 	cut   bool // maxEntries was reached, which is said once
@@ -150,11 +158,14 @@ func (x *extraction) walk(ctx context.Context, fd int, dir string, depth int) er
 			return err
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("artifact: stopped at %q: %w", dir, err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: stopped at %q: %w", errNoTime, dir, context.Cause(ctx))
 	}
 	return nil
 }
+
+// errNoTime: ctx ended. What was taken until then stands.
+var errNoTime = errors.New("artifact: out of time")
 
 // list reads at most as many names as may still be looked at.
 func (x *extraction) list(ctx context.Context, fd int, dir string) []string {

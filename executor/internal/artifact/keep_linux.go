@@ -25,6 +25,10 @@ type sourceError struct{ error }
 
 // keep copies an open file to the destination. Only a failure of the destination, or the end of ctx, is an error.
 func (x *extraction) keep(ctx context.Context, in int, p string, st *unix.Stat_t) error {
+	if st.Size > x.bytes || x.work <= 0 {
+		x.refuse(p, "all artifacts together would have more than %d bytes", x.req.MaxBytes)
+		return nil
+	}
 	executable := st.Mode&0o111 != 0
 	out, temp, err := x.dest.create(p, executable)
 	if err == nil {
@@ -47,8 +51,10 @@ func (x *extraction) keep(ctx context.Context, in int, p string, st *unix.Stat_t
 		x.refuse(p, "all artifacts together would have more than %d bytes", x.req.MaxBytes)
 	case errors.As(err, &src):
 		x.refuse(p, "cannot be read: %v", src.error)
-	case errors.Is(err, errBadPlace), errors.Is(err, unix.ENAMETOOLONG):
-		x.refuse(p, "%v", err)
+	case errors.Is(err, errBadPlace), errors.Is(err, unix.ENAMETOOLONG), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EILSEQ):
+		x.refuse(p, "%v", err) // names that the destination's file system does not take
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: stopped at %q: %w", errNoTime, p, err)
 	default:
 		return fmt.Errorf("artifact: %q: %w", p, err)
 	}
@@ -61,6 +67,7 @@ func (x *extraction) store(ctx context.Context, in int, out *os.File, p string, 
 	}
 	c := &copying{in: in, out: out, left: x.bytes, buf: x.buf, sum: sha256.New()}
 	err := c.all(ctx, st)
+	x.work -= x.bytes - c.left
 	if err = errors.Join(err, out.Close()); err != nil {
 		return executor.Artifact{}, err
 	}

@@ -105,7 +105,7 @@ func (s *Stdio) Finish() (stdout, stderr executor.Output, over [2]bool) {
 		}
 		r := stream.Finish(drainTime)
 		over[i] = r.Exceeded
-		outputs[i] = executor.Output{Head: r.Head, Tail: r.Tail, Total: r.Total, Truncated: r.Truncated, LiveErr: r.LiveErr}
+		outputs[i] = executor.Output{Head: r.Head, Tail: r.Tail, Total: r.Total, Truncated: r.Truncated, LiveErr: r.LiveErr, Incomplete: r.Incomplete}
 		s.captured[i] = nil
 	}
 	return outputs[0], outputs[1], over
