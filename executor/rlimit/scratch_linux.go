@@ -29,7 +29,7 @@ func (r *run) takeLease(ctx context.Context) (err error) {
 	r.id = lease.NewID()
 	rec := lease.Record{ID: r.id, Label: r.spec.Label, Cgroups: r.ex.cgroups.Dirs(r.groupName())}
 	if r.ex.slots != nil {
-		if r.slot, err = takeUID(ctx, r.ex.slots); err != nil {
+		if r.slot, err = r.ex.takeUID(ctx); err != nil {
 			return err
 		}
 		r.uid, r.gid, rec.UID = int(r.slot.UID), int(r.slot.UID), r.slot.UID
@@ -56,9 +56,10 @@ func (r *run) groupName() string { return strings.TrimPrefix(r.id, lease.Prefix)
 // maxBusy is the number of reserved uids that may be in use by strangers before that is an error.
 const maxBusy = 16
 
-// takeUID returns a uid that no process has. One that a killed host program had is cleaned first; one that belongs to
-// processes of somebody else is passed over.
-func takeUID(ctx context.Context, slots *lease.Slots) (_ *lease.Slot, err error) {
+// takeUID returns a uid that no process has. One that a killed host program had is cleaned first, and only after its run is
+// over for that program's server as well, which would kill whoever has the uid then. One that belongs to processes of
+// somebody else is passed over.
+func (e *Executor) takeUID(ctx context.Context) (_ *lease.Slot, err error) {
 	var busy []*lease.Slot
 	defer func() {
 		for _, slot := range busy {
@@ -66,12 +67,16 @@ func takeUID(ctx context.Context, slots *lease.Slots) (_ *lease.Slot, err error)
 		}
 	}()
 	for len(busy) < maxBusy {
-		slot, err := slots.Take()
+		slot, err := e.slots.Take()
 		if err != nil {
 			return nil, err
 		}
 		if slot.Dirty {
-			if err := supervise.KillUser(ctx, int(slot.UID)); err != nil {
+			err := e.sweep(ctx)
+			if err == nil {
+				err = supervise.KillUser(ctx, int(slot.UID))
+			}
+			if err != nil {
 				return nil, errors.Join(err, slot.Abandon())
 			}
 		}

@@ -101,13 +101,14 @@ func guard(p *program) {
 //go:nocheckptr
 func bury(p *program, leader uintptr) {
 	const all = ^uintptr(0)
+	asked := uint32(0)
 	for {
 		pid, _, e := syscall.RawSyscall6(unix.SYS_WAIT4, all, p.at.status, unix.WALL, p.at.rusage, 0, 0)
 		if e == syscall.ECHILD {
 			syscall.RawSyscall(unix.SYS_GETRUSAGE, selfChildren, p.at.rusage, 0)
 			// The server first: it must know before the host program can give the uid to another run.
 			notify(p, done)
-			tell(p, Empty, 0, 0, 0)
+			tell(p, Empty, 0, 0, asked)
 			quit(0)
 		}
 		if e != 0 || pid != leader {
@@ -120,6 +121,7 @@ func bury(p *program, leader uintptr) {
 		_, _, e = syscall.RawSyscall6(unix.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, 0, 0)
 		if e != syscall.ECHILD {
 			notify(p, left)
+			asked = 1
 		}
 	}
 }

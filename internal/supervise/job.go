@@ -93,10 +93,12 @@ const (
 
 // Event is a report of a guard or the server. It has a fixed size, below the size that a pipe writes in one piece.
 type Event struct {
-	Kind   Kind
-	Step   Step
-	Errno  uint32
-	Detail uint32 // Failed: index of the path; or, at StepExec, 1 if the program exists and its interpreter does not
+	Kind  Kind
+	Step  Step
+	Errno uint32
+	// Detail of Failed is the index of the path or, at StepExec, 1 if the program exists and its interpreter does not; of
+	// Empty it is 1 if the server was asked to kill.
+	Detail uint32
 	Status uint32 // wait status
 	_      uint32
 	User   int64 // nanoseconds

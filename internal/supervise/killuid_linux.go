@@ -33,10 +33,11 @@ func UserBusy(uid int) (bool, error) {
 //
 // It needs a process that is that user and nothing else: as root, kill(-1) would end the machine, and a root process that
 // became the user for a moment could be signalled by the payload in that moment. So a child gives up every id, makes
-// sure of it, and kills; kill(-1) spares the caller. The payload may kill the child first; the next round follows.
-func killUID(uid int) error {
+// sure of it, and kills; kill(-1) spares the caller. The payload may kill the child first; the next round follows. The
+// caller must not take the uid for free before it has reaped the child.
+func killUID(uid int) (killer int, err error) {
 	if uid <= 0 {
-		return errNotThatUser
+		return 0, errNotThatUser
 	}
 	id := uintptr(uid)
 	p := new(program)
@@ -48,8 +49,7 @@ func killUID(uid int) error {
 	// The result says nothing: the kernel returns 0 also if there was nobody whom it could signal.
 	p.call(StepExec, unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL)).allow = unix.ESRCH
 	p.guard, p.ops = p.ops, nil
-	_, err := spawn(p)
-	return err
+	return spawn(p)
 }
 
 // spawn forks and lets the child run the program. It returns the child's pid.

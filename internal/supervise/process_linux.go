@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,7 @@ type Process struct {
 	events  chan Event
 	control *os.File
 	kill    sync.Once
-	ended   chan struct{}
+	killed  atomic.Bool
 }
 
 // eventBuffer holds the events of an ordinary run, so that the reader need not wait for the run loop.
@@ -66,14 +67,13 @@ func (s *Server) Start(job Job, f Files) (*Process, error) {
 	if err := s.send(files); err != nil {
 		return nil, errors.Join(err, controlW.Close(), reportR.Close())
 	}
-	p := &Process{events: make(chan Event, eventBuffer), control: controlW, ended: make(chan struct{})}
+	p := &Process{events: make(chan Event, eventBuffer), control: controlW}
 	go p.read(reportR)
 	return p, nil
 }
 
 // read passes events on until the guard is gone.
 func (p *Process) read(r *os.File) {
-	defer close(p.ended)
 	defer close(p.events)
 	defer r.Close()
 	size := binary.Size(Event{})
@@ -88,8 +88,10 @@ func (p *Process) read(r *os.File) {
 			return
 		}
 		p.events <- e
-		if e.Kind == Empty {
-			return // the guard's last word; it ends by itself
+		// The guard's last word. If nobody was killed that is all; else the server may have a killer under way, and closes
+		// its end when that is over.
+		if e.Kind == Empty && e.Detail == 0 && !p.killed.Load() {
+			return
 		}
 	}
 }
@@ -99,7 +101,10 @@ func (p *Process) Events() <-chan Event { return p.events }
 
 // Kill makes the server kill the whole tree; it does not wait. It may be called more than once.
 func (p *Process) Kill() {
-	p.kill.Do(func() { p.control.Close() })
+	p.kill.Do(func() {
+		p.killed.Store(true)
+		p.control.Close()
+	})
 }
 
 // Wait waits at most d for the end of the events, of which the caller has read all that it wants.

@@ -46,7 +46,7 @@ func reaperMain(params []byte) int {
 		return 1
 	}
 	for end := time.Now().Add(reaperTime); time.Now().Before(end); time.Sleep(killPause) {
-		if killUID(uid) != nil {
+		if _, err := killUID(uid); err != nil {
 			return 1
 		}
 		reapAll() // the killers

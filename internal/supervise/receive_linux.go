@@ -34,7 +34,7 @@ func (s *server) receive() {
 	files, err := rights(oob[:oobn])
 	defer func() {
 		for i, fd := range files {
-			if i != 1 && i != 2 || err != nil { // control and report are the run's, once there is one
+			if i < 1 || i > 3 || err != nil { // control, report and lock are the run's, once there is one
 				unix.Close(fd)
 			}
 		}

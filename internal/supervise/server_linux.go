@@ -31,6 +31,7 @@ type server struct {
 	notifyR int // guards ask for help here
 	notifyW int
 	runs    map[int]*serving // by the guard's pid
+	killers map[int]*serving // by the killer's pid
 	tree    tree
 }
 
@@ -38,15 +39,18 @@ type server struct {
 type serving struct {
 	job     *Job
 	control int // its end, or a byte on it, means "kill"; -1 after that
-	report  int // for what the sampler sees; -1 without one
-	killing bool
-	done    bool // nothing is left; its uid may be another run's by now
-	sampler *sampler
+	// report and lock are held as long as this process may do something to the run. Their end tells the host program, and
+	// the next one if that was killed, that the uid is free: a killer that is late would kill whoever has it then.
+	report, lock int
+	killing      bool
+	done         bool // the guard said that nothing is left
+	killer       bool // one is under way
+	sampler      *sampler
 }
 
 func serverMain([]byte) int {
 	runtime.LockOSThread()
-	s := &server{runs: map[int]*serving{}}
+	s := &server{runs: map[int]*serving{}, killers: map[int]*serving{}}
 	if s.prepare() != nil {
 		return 1
 	}
@@ -108,7 +112,7 @@ func (s *server) wait() []unix.PollFd {
 		if r.sampler != nil {
 			least(samplePeriod)
 		}
-		if r.killing && !r.done {
+		if r.killing && !r.done || r.killer {
 			least(killPause)
 		}
 	}
@@ -159,6 +163,7 @@ func (s *server) help() {
 		if r := s.runs[guard]; r != nil {
 			r.killing = true
 			r.done = r.done || binary.NativeEndian.Uint32(buf[4:]) == uint32(done)
+			r.letGo()
 		}
 	}
 }
@@ -173,8 +178,15 @@ func (s *server) reap() {
 		if err != nil || pid == 0 {
 			return
 		}
+		if r := s.killers[pid]; r != nil {
+			r.killer = false
+			delete(s.killers, pid)
+			r.letGo()
+		}
 		if r := s.runs[pid]; r != nil {
-			r.close()
+			r.done = true
+			r.letGo()
+			r.control = closed(r.control)
 			delete(s.runs, pid)
 		}
 	}
@@ -184,10 +196,12 @@ func (s *server) reap() {
 func (s *server) kill() {
 	for guard, r := range s.runs {
 		switch {
-		case !r.killing || r.done:
+		case !r.killing || r.done || r.killer:
 		case r.job.Reserved:
 			// A leader that does not have its uid yet will have it in one of the next rounds.
-			_ = killUID(r.job.UID)
+			if killer, err := killUID(r.job.UID); err == nil {
+				r.killer, s.killers[killer] = true, r
+			}
 		default:
 			s.tree.kill(guard)
 		}
@@ -202,17 +216,24 @@ func (s *server) sample() {
 	}
 }
 
-func (r *serving) close() {
-	for _, fd := range []int{r.control, r.report} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
+// letGo closes what says that this process may still touch the run, if it may not.
+func (r *serving) letGo() {
+	if r.done && !r.killer {
+		r.report, r.lock = closed(r.report), closed(r.lock)
 	}
+}
+
+// closed closes the descriptor, if it is one, and returns what is none.
+func closed(fd int) int {
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+	return -1
 }
 
 // start runs the job under a guard. Whatever goes wrong is reported to the host program.
 func (s *server) start(job *Job, files []int) {
-	r := &serving{job: job, control: files[0], report: files[1]}
+	r := &serving{job: job, control: files[0], report: files[1], lock: files[2]}
 	guard, err := s.spawn(job, files)
 	if err != nil {
 		step := StepMonitor
@@ -220,15 +241,12 @@ func (s *server) start(job *Job, files []int) {
 			step = StepUIDBusy
 		}
 		report(r.report, Event{Kind: Failed, Step: step, Errno: errnoOf(err)})
-		r.close()
+		r.done, r.control = true, closed(r.control)
+		r.letGo()
 		return
 	}
 	if job.Sample {
 		r.sampler = &sampler{seen: map[taskID]time.Duration{}}
-	} else {
-		// The guard alone holds the other end now, so that its end is the end of the reports.
-		unix.Close(r.report)
-		r.report = -1
 	}
 	s.runs[guard] = r
 }

@@ -88,7 +88,7 @@ func TestParseUID(t *testing.T) {
 
 func TestKillUIDRefusesRoot(t *testing.T) {
 	for _, uid := range []int{0, -1} {
-		if err := killUID(uid); err == nil {
+		if _, err := killUID(uid); err == nil {
 			t.Errorf("killUID(%d) did not refuse", uid)
 		}
 	}
