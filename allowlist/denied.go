@@ -62,7 +62,11 @@ func (d Decision) String() string {
 		return fmt.Sprintf("%v %+q: allowed by %s", d.Op, d.Path, d.Rule.Source)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %+q: %s", d.Op, d.Path, d.Code)
+	if d.Op == 0 && d.Path == "" {
+		fmt.Fprintf(&b, "the set: %s", d.Code) // no edit by itself
+	} else {
+		fmt.Fprintf(&b, "%v %+q: %s", d.Op, d.Path, d.Code)
+	}
 	if d.Rule != (Rule{}) {
 		fmt.Fprintf(&b, " (rule %q, %s)", d.Rule.Pattern, d.Rule.Source)
 	}

@@ -57,7 +57,8 @@ type Replacement struct {
 }
 
 // Source is where parsers read the files that a patch is made for. A *Tree is one. A file that does not exist is an error
-// that matches fs.ErrNotExist.
+// that matches fs.ErrNotExist. An error that matches a Code is a verdict on the path, and becomes a denial; any other error
+// ends the parsing and is returned.
 type Source interface {
 	ReadFile(path string) ([]byte, error)
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package allowlist
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Manifest is what Seal saw. Keep it in the memory of the parent; whoever stores it elsewhere must authenticate it with
+// a key that the variant cannot read.
+type Manifest struct {
+	policy  *Policy
+	pdigest string
+	full    bool
+	records map[string]record
+}
+
+// record is what is remembered of one name. Times and inode numbers are no part of what is sealed: they prove nothing.
+type record struct {
+	kind     kind
+	perm     uint32
+	uid, gid uint32
+	nlink    uint64 // not of directories, where it counts what lies in them
+	size     int64  // not of directories
+	digest   Digest // of the content, or of where a link leads
+	fast     ident  // instead of the digest, where Apply compares two moments of its own
+}
+
+// ident changes with every write that does not forge the clock.
+type ident struct {
+	dev, ino     uint64
+	mtime, ctime int64
+}
+
+// Seal records every protected name that is present, with digests. Absence needs no record: a protected name that
+// appears later is tampering. Of git directories it records what has effects (configuration, hooks, refs), not objects,
+// logs or the index. It fails if any of it cannot be read.
+func (p *Policy) Seal(t *Tree) (*Manifest, error) { return p.seal(t, false) }
+
+// SealFull records every name of the tree, for VerifyWithin.
+func (p *Policy) SealFull(t *Tree) (*Manifest, error) { return p.seal(t, true) }
+
+func (p *Policy) seal(t *Tree, full bool) (*Manifest, error) {
+	release, err := t.use()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	m, err := t.record(t.policy(p), recording{full: full, hash: true})
+	if err != nil {
+		return nil, fmt.Errorf("allowlist: seal: %w", err)
+	}
+	m.policy, m.pdigest = p, p.Digest()
+	return m, nil
+}
+
+// Len returns the number of names that are recorded.
+func (m *Manifest) Len() int { return len(m.records) }
+
+// Digest identifies the manifest: "sha256:" and hexadecimal digits, over the sorted records and the digest of the
+// policy.
+func (m *Manifest) Digest() string {
+	h := newHasher("manifest v1")
+	h.field([]byte(m.pdigest))
+	h.number(uint64(len(m.records)))
+	for _, path := range slices.Sorted(maps.Keys(m.records)) {
+		r := m.records[path]
+		h.field([]byte(path))
+		h.field([]byte{byte(r.kind)})
+		for _, n := range []uint64{uint64(r.perm), uint64(r.uid), uint64(r.gid), r.nlink, uint64(r.size)} {
+			h.number(n)
+		}
+		h.field(r.digest[:])
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// recording says what a walk records.
+type recording struct {
+	full bool            // every name, not only the protected ones
+	hash bool            // digests of contents, not only what the kernel says about them
+	skip map[string]bool // paths of staged files
+}
+
+// record walks the tree.
+func (t *Tree) record(tp *treePolicy, r recording) (*Manifest, error) {
+	w := newWalker(t, tp, r)
+	if err := w.run(); err != nil {
+		return nil, err
+	}
+	return &Manifest{full: r.full, records: w.records}, nil
+}
+
+// take makes the record of one name.
+func (r recording) take(d dir, name string) (record, error) {
+	m, err := d.lstat(name)
+	if err != nil {
+		return record{}, err
+	}
+	rec := record{kind: m.kind, perm: m.perm, uid: m.uid, gid: m.gid}
+	if m.kind == kindDir {
+		return rec, nil
+	}
+	rec.nlink, rec.size = m.nlink, m.size
+	if !r.hash {
+		rec.fast = ident{m.dev, m.ino, m.mtime, m.ctime}
+		return rec, nil
+	}
+	switch m.kind {
+	case kindLink:
+		target, err := d.readlink(name)
+		rec.digest = Sum([]byte(target))
+		return rec, err
+	case kindFile:
+		return r.hashed(d, name, rec)
+	}
+	return rec, nil
+}
+
+// hashed reads the file through the handle whose metadata it records, so that both are of one file.
+func (r recording) hashed(d dir, name string, rec record) (_ record, err error) {
+	f, m, err := d.openFile(name)
+	if err != nil {
+		return rec, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	rec.perm, rec.uid, rec.gid, rec.nlink, rec.size = m.perm, m.uid, m.gid, m.nlink, m.size
+	rec.digest, err = sumFile(f, m.size)
+	return rec, err
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package allowlist
+
+import (
+	"errors"
+	"os"
+)
+
+func openLocked(string) (*os.File, error) { return nil, errors.ErrUnsupported }
