@@ -15,12 +15,12 @@
 //
 //   - executor: the contract that every tier obeys: what to run, with which limits, and what came of it;
 //   - executor/rlimit: tier 1, a plain process behind another uid, resource limits, Landlock and seccomp; Linux;
-//   - executor/executortest: the conformance suite, attacks included, for any implementation of the contract.
+//   - executor/executortest: the conformance suite, attacks included, for any implementation of the contract;
+//   - allowlist: judges edits and applies exactly the bytes that it judged.
 //
 // Planned, and not here yet:
 //
 //   - executor/bubblewrap (tier 1.5), executor/containerd (tier 2, a module of its own), executor/toolchain;
-//   - allowlist: judges edits and applies exactly the bytes that it judged;
 //   - rollback: whole, verified checkpoints of a tree, and an atomic restore;
 //   - runaway: decides whether there may be another iteration, across crashes and restarts;
 //   - isolation: which tier is required, whether an executor reaches it here, and the one guarded step over all of it.
