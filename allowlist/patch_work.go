@@ -32,7 +32,7 @@ func findOnce(text, needle []byte, what, at string) (int, error) {
 	if i < 0 {
 		return 0, &parseRefusal{ErrConflict, at, what + " does not occur (0 times); it must occur exactly once"}
 	}
-	if len(needle) > 0 && bytes.Index(text[i+1:], needle) < 0 {
+	if len(needle) > 0 && !bytes.Contains(text[i+1:], needle) {
 		return i, nil
 	}
 	n := countOverlapping(text, needle)
