@@ -4,89 +4,20 @@ package rlimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/evoseal/containment/executor"
-	"github.com/evoseal/containment/internal/lease"
 	"github.com/evoseal/containment/internal/scratch"
-	"github.com/evoseal/containment/internal/supervise"
 )
 
 // mountFlags: nothing on a run's file system is a device or changes an id, whoever executes it.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV
-
-// takeLease reserves a uid and writes down what this run is about to make, before it makes it.
-func (r *run) takeLease(ctx context.Context) (err error) {
-	r.id = lease.NewID()
-	rec := lease.Record{ID: r.id, Label: r.spec.Label, Cgroups: r.ex.cgroups.Dirs(r.groupName())}
-	if r.ex.slots != nil {
-		if r.slot, err = r.ex.takeUID(ctx); err != nil {
-			return err
-		}
-		r.uid, r.gid, rec.UID = int(r.slot.UID), int(r.slot.UID), r.slot.UID
-	}
-	if len(r.spec.Artifacts) > 0 {
-		if rec.Artifacts, err = filepath.Abs(r.spec.ArtifactDir); err != nil {
-			return err
-		}
-	}
-	dir := filepath.Join(r.ex.scratch, r.id)
-	rec.Scratch = []string{dir}
-	if r.ex.mounts {
-		rec.Mounts = rec.Scratch
-	}
-	if r.lease, err = r.ex.leases.Acquire(rec); err != nil {
-		return err
-	}
-	r.dir = dir
-	return nil
-}
-
-func (r *run) groupName() string { return strings.TrimPrefix(r.id, lease.Prefix) }
-
-// maxBusy is the number of reserved uids that may be in use by strangers before that is an error.
-const maxBusy = 16
-
-// takeUID returns a uid that no process has. One that a killed host program had is cleaned first, and only after its run is
-// over for that program's server as well, which would kill whoever has the uid then. One that belongs to processes of
-// somebody else is passed over.
-func (e *Executor) takeUID(ctx context.Context) (_ *lease.Slot, err error) {
-	var busy []*lease.Slot
-	defer func() {
-		for _, slot := range busy {
-			err = errors.Join(err, slot.Release())
-		}
-	}()
-	for len(busy) < maxBusy {
-		slot, err := e.slots.Take()
-		if err != nil {
-			return nil, err
-		}
-		if slot.Dirty {
-			err := e.sweep(ctx)
-			if err == nil {
-				err = supervise.KillUser(ctx, int(slot.UID))
-			}
-			if err != nil {
-				return nil, errors.Join(err, slot.Abandon())
-			}
-		}
-		if taken, err := supervise.UserBusy(int(slot.UID)); err == nil && !taken {
-			return slot, nil
-		}
-		busy = append(busy, slot)
-	}
-	return nil, fmt.Errorf("the first %d reserved uids are in use by other processes: set Config.FirstUID", maxBusy)
-}
 
 // makeScratch makes the run's directory with the workspace, home and temporary directory. Only these three belong to the
 // run's uid, so it can add nothing beside them.
@@ -252,71 +183,4 @@ func (r *run) lookAtDisk() {
 	case st.Ffree == 0:
 		r.full = int64(st.Files)
 	}
-}
-
-// cleanup removes everything in the reverse order, goes on over failures and names them all.
-func (r *run) cleanup() error {
-	var remains []error
-	note := func(err error) {
-		if err != nil {
-			remains = append(remains, err)
-		}
-	}
-	if r.stdio != nil {
-		r.stdio.Close()
-	}
-	for _, p := range r.places[:len(r.places):len(r.places)] {
-		p.file.Close()
-	}
-	note(r.bury())
-	if r.work != nil {
-		r.work.Close()
-	}
-	if r.lock != nil {
-		r.lock.Close()
-	}
-	if r.mounted {
-		note(unmount(r.dir))
-	}
-	if r.dir != "" {
-		note(r.removeScratch())
-	}
-	note(r.removeCgroup())
-	if len(remains) == 0 {
-		note(r.release())
-	} else if r.slot != nil {
-		note(r.slot.Abandon()) // whoever takes the uid next cleans it first
-	}
-	if len(remains) == 0 {
-		return nil
-	}
-	// The lease stays held until this process ends; then a sweep finds it.
-	return &executor.CleanupError{Remains: remains}
-}
-
-func (r *run) release() error {
-	var errs []error
-	if r.lease != nil {
-		errs = append(errs, r.lease.Release())
-	}
-	if r.slot != nil {
-		errs = append(errs, r.slot.Release())
-	}
-	return errors.Join(errs...)
-}
-
-// removeTime bounds the removal of what a run left in its directory, which may be a million files.
-const removeTime = 5 * time.Minute
-
-func (r *run) removeScratch() error {
-	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
-	defer cancel()
-	return scratch.Remove(ctx, r.dir)
-}
-
-func unmount(dir string) error {
-	if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-		return &fs.PathError{Op: "unmount", Path: dir, Err: err}
-	}
-	return nil
 }
