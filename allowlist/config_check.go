@@ -129,14 +129,21 @@ func (c *checker) distinct(list []text, kind patternKind) []text {
 	})
 }
 
-// spelling is the same for all spellings of one pattern.
+// spelling is the same for all spellings of one pattern. What is equal in one form may differ in another: [!A-Z] and
+// [!a-z] have the same fold.
 func (p pattern) spelling() string {
-	alts := make([]string, len(p.alts))
-	for i, components := range p.alts {
-		alts[i] = strings.Join(components, "/")
+	var all []string
+	for i, form := range [][][]string{p.alts, p.plain, p.raw} {
+		alts := []string{fmt.Sprint(i)}
+		for _, components := range form {
+			if i == 0 || slices.ContainsFunc(components, hasWildcard) { // the fold says all about a literal name
+				alts = append(alts, strings.Join(components, "/"))
+			}
+		}
+		slices.Sort(alts[1:])
+		all = append(all, slices.Compact(alts)...)
 	}
-	slices.Sort(alts)
-	return strings.Join(slices.Compact(alts), "\n") // no pattern holds a newline
+	return strings.Join(all, "\n") // no pattern holds a newline
 }
 
 func (c *checker) releases(s spec) []release {

@@ -163,19 +163,17 @@ func (p *protectSet) wholeAlt(alt []string) (*protectRule, bool) {
 func (p *protectSet) matchHead(alt []string) int {
 	head := literalHead(alt)
 	if head == len(alt) {
-		return p.match(foldKey(strings.Join(alt, "/")))
+		return p.match(strings.Join(alt, "/"))
 	}
 	best := -1
 	if head > 0 {
-		best = p.matchBelow(foldKey(strings.Join(alt[:head], "/")))
+		best = p.folded.matchBelow(foldKey(strings.Join(alt[:head], "/")), best)
 	}
 	for _, c := range alt[head:] {
 		if hasWildcard(c) {
 			continue
 		}
-		if r := p.matchNames(foldKey(c)); r >= 0 {
-			best = lower(best, []int{r})
-		}
+		best = p.folded.matchNames(foldKey(c), best)
 	}
 	return best
 }

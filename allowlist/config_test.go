@@ -146,6 +146,9 @@ var configProblems = []struct {
 	{"limit with a unit", head + "limits: {files: 1KiB}" + tail, 2, "not a limit", "whole number"},
 	{"unknown unit", head + "limits: {file_bytes: 1MB}" + tail, 2, "not a limit", "MiB"},
 	{"limit overflows", head + "limits: {file_bytes: 9999999999999MiB}" + tail, 2, "not a limit", "MiB"},
+	{"limit with a leading zero", head + "limits: {files: 010}" + tail, 2, "not a limit", "whole number"},
+	{"zero written twice", head + "limits: {deleted: 00}" + tail, 2, "not a limit", "whole number"},
+	{"size with a leading zero", head + "limits: {file_bytes: 010KiB}" + tail, 2, "not a limit", "MiB"},
 	{"limit in hexadecimal", head + "limits: {file_bytes: 0x10}" + tail, 2, "not a limit", "MiB"},
 }
 

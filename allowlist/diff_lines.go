@@ -18,17 +18,31 @@ func splitLines(content []byte) [][]byte {
 	return lines
 }
 
-func countLines(content []byte) int {
-	n := bytes.Count(content, []byte("\n"))
-	if len(content) > 0 && content[len(content)-1] != '\n' {
-		n++
+// splitAllLines also ends a line at a carriage return that no line feed follows: compilers do, so a limit on lines that
+// did not would let any amount of code pass for one line.
+func splitAllLines(content []byte) [][]byte {
+	var lines [][]byte
+	for _, line := range splitLines(content) {
+		for {
+			i := bytes.IndexByte(line, '\r')
+			if i < 0 || i+1 == len(line) || i+2 == len(line) && line[i+1] == '\n' {
+				break
+			}
+			lines = append(lines, line[:i+1])
+			line = line[i+1:]
+		}
+		lines = append(lines, line)
 	}
-	return n
+	return lines
 }
 
-// diffLines compares two contents line by line.
+// diffLines compares two contents line by line, as patches see lines.
 func diffLines(old, content []byte) []lineOp {
-	a, b := splitLines(old), splitLines(content)
+	return diffSplit(splitLines(old), splitLines(content))
+}
+
+// diffSplit compares two lists of lines.
+func diffSplit(a, b [][]byte) []lineOp {
 	head := 0
 	for head < len(a) && head < len(b) && bytes.Equal(a[head], b[head]) {
 		head++

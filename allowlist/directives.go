@@ -15,10 +15,11 @@ import (
 // It reads Go and assembler files under any rule, and any file under a region scope.
 func (s scope) addedDirective(name string, base, content []byte, creates, scoped bool) string {
 	ext := strings.ToLower(path.Ext(name))
-	if ext != ".go" && ext != ".s" && !scoped {
+	asm := ext == ".s" || ext == ".sx" // and .S, which is lower-case by now
+	if ext != ".go" && !asm && !scoped {
 		return ""
 	}
-	if ext == ".s" && creates && !s.directives["asm"] {
+	if asm && creates && !s.directives["asm"] {
 		return "the edit creates an assembler file (asm)"
 	}
 	had := map[string]int{}

@@ -20,7 +20,13 @@ func TestDirectiveLines(t *testing.T) {
 		{"a.go", "// +build x", "build"}, {"a.go", "//+build x", "build"}, {"a.go", "//  +build x", "build"},
 		{"a.go", "#cgo LDFLAGS: -lx", "cgo"}, {"a.go", "// #cgo LDFLAGS: -lx", "cgo"}, {"a.go", "//#cgo LDFLAGS: -lx", "cgo"},
 		{"a.go", "/* #cgo LDFLAGS: -lx */", "cgo"}, {"a.go", "/* a */ /*#cgo LDFLAGS: -lx */", "cgo"}, {"a.go", " * #cgo LDFLAGS: -lx", "cgo"},
-		{"a.s", "//go:build x", "go:build"}, {"A.GO", "//go:build x", "go:build"}, {"dir/a.S", "//line x:1", "line"},
+		{"a.go", "//\u00a0#cgo LDFLAGS: -lx", "cgo"}, {"a.go", "//\v#cgo LDFLAGS: -lx", "cgo"}, {"a.go", "//\u0085#cgo x", "cgo"},
+		{"a.go", "// #c\rgo LDFLAGS: -lx", "cgo"}, {"a.go", "/**/ // x #cgo LDFLAGS: -lx", "cgo"}, {"a.go", "//\u2003*\u3000#cgo x", "cgo"},
+		{"a.go", "//exp\rort f", "export"}, {"a.go", "/\r/export f", "export"}, {"a.go", "/**/ //export f", "export"},
+		{"a.go", "/**/ //export\tf", "export"}, {"a.go", "/**/ //ex\rtern f", "extern"}, {"a.go", "/**/ //go:noinline", "go:noinline"},
+		{"a.go", "/**/ /* */\v//go:noinline", "go:noinline"}, {"a.go", "/*li\rne x.go:1*/", "line"}, {"a.go", "//li\rne x.go:1", "line"},
+		{"a.go", "//\rgo:noinline", "go:noinline"}, {"a.go", "//s\rys f()", "sys"}, {"a.go", "//\u00a0+build x", "build"},
+		{"a.go", "//\u00a0+bu\rild x", "build"}, {"a.sx", "//go:build x", "go:build"}, {"a.s", "//go:build x", "go:build"}, {"A.GO", "//go:build x", "go:build"}, {"dir/a.S", "//line x:1", "line"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			t.Parallel()
@@ -65,8 +71,8 @@ func TestDirectiveLines(t *testing.T) {
 func TestNoDirective(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"// go:generate x", "//go: x", "//go:1", "x := 1 //go:generate x", "// export f", "//exporter", "//lines", "/* line x:1 */",
-		"// line x:1", "// sys f", "#cg", "// a #cgo b", "//nolint:all", "\"//go:build x\"", "x(`#cgo`)", "package p",
+		"// go:generate x", "//go: x", "//go:1", "x := 1 //go:generate x", "// export f", "x := 1 */ 2 //go:embed x", "//exporter", "//lines", "/* line x:1 */",
+		"// line x:1", "// sys f", "#cg", "// # cgo", "//nolint:all", "\"//go:build x\"", "package p",
 	} {
 		if code, _, why := (scope{}).check("a.go", []byte("package p\n"), []byte("package p\n"+line+"\n"), false); code != "" {
 			t.Errorf("%q: %s, %s", line, code, why)
@@ -100,6 +106,8 @@ func TestDirectivesByFile(t *testing.T) {
 		{"build behind a byte order mark", "a.go", scope{}, "package p\n", "\uFEFF//go:build ignore\npackage p\n", false, true},
 		{"assembler file made", "a.s", scope{}, "", "RET\n", true, true},
 		{"assembler file made, upper case", "a.S", scope{}, "", "RET\n", true, true},
+		{"assembler file made, for the preprocessor", "a.sx", scope{}, "", "RET\n", true, true},
+		{"assembler file made, for the preprocessor, upper case", "a.SX", scope{}, "", "RET\n", true, true},
 		{"assembler file made, empty", "a.s", scope{}, "", "", true, true},
 		{"assembler file made, granted", "a.s", scope{directives: map[string]bool{"asm": true}}, "", "RET\n", true, false},
 		{"assembler file changed", "a.s", scope{}, "RET\n", "NOP\n", false, false},

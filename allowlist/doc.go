@@ -45,7 +45,8 @@
 //
 // It does not judge code inside the surface, does not look for secrets, and gives no guarantee of meaning under markers:
 // they limit bytes. Extended attributes and access control lists are not carried over. There are no archives, binary
-// patches, renames or mode changes. Apply is atomic against errors, not against a crash: package rollback restores the
+// patches, renames or mode changes. Where openat2 or the exchange of files is not to be had, Apply walks component by
+// component and compares before it renames, which is no compare-and-swap. Apply is atomic against errors, not against a crash: package rollback restores the
 // checkpoint that was taken before.
 //
 // The list of protected names ages. It is data, and a change to it is a reviewed change.

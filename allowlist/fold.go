@@ -4,6 +4,7 @@ package allowlist
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -12,7 +13,8 @@ import (
 
 // foldKey maps all spellings of a name that some file system, or a reader's eye, takes for the same to one key: NFKC,
 // full case fold, NFKC, default-ignorable runes removed. It works on any bytes, since names on disk need not be UTF-8.
-// A key may contain a slash that its name does not (U+FF0F), so fold whole paths before they are split.
+// A key may contain a slash that its name does not (U+FF0F), so fold whole paths before they are split, or use
+// foldSeparately: what protects a name asks about both.
 func foldKey(s string) string {
 	upper := false
 	for i := range len(s) {
@@ -25,6 +27,38 @@ func foldKey(s string) string {
 		return s
 	}
 	return lowerASCII(s)
+}
+
+// foldSeparately folds each component by itself. A slash that folding makes stays what it was, one rune of a name.
+func foldSeparately(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = strings.ReplaceAll(foldKey(part), "/", "\uff0f")
+	}
+	return strings.Join(parts, "/")
+}
+
+// foldRunes folds case and keeps the number of runes, so that wildcards which count runes still find what they name.
+func foldRunes(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		if 'A' <= least && least <= 'Z' {
+			least += 'a' - 'A' // the same as foldKey, where both can
+		}
+		return least
+	}, s)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // lowerASCII exists because strings.ToLower first looks for what foldKey has already ruled out.

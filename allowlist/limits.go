@@ -8,7 +8,7 @@ type Limits struct {
 	Files        int   // edits in the set
 	Created      int   // of them, files created
 	Deleted      int   // of them, files deleted
-	ChangedLines int   // lines added plus lines removed, in the whole set
+	ChangedLines int   // lines added plus lines removed, in the whole set; a line ends at LF, CR LF or CR
 	FileBytes    int64 // new content of one file, bytes
 	TotalBytes   int64 // new content of the whole set, bytes
 }

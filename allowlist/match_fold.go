@@ -4,6 +4,7 @@ package allowlist
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,6 +30,27 @@ func foldComponents(components []string) ([]string, fault, bool) {
 		i += len(c) - 1
 	}
 	return strings.Split(foldKey(joined), "/"), fault{}, true
+}
+
+// addForms keeps what folding takes from an alternative. A "?" matches one rune, and folding may make two of it; a class
+// that is negated matches a capital letter, and may not match the small one.
+func (p *pattern) addForms(components []string) {
+	p.plain = append(p.plain, strings.Split(foldRunes(strings.Join(components, "/")), "/"))
+	if slices.ContainsFunc(components, hasNegatedClass) {
+		p.raw = append(p.raw, components)
+	}
+}
+
+func hasNegatedClass(c string) bool {
+	for i := 0; i < len(c); i++ {
+		if c[i] == '[' {
+			if c[i+1] == '!' || c[i+1] == '^' {
+				return true
+			}
+			i += len(class(c[i:])) - 1
+		}
+	}
+	return false
 }
 
 // foldableClass reports whether a class means the same once its letters are lower-case: [A-z] holds an underscore, and

@@ -13,8 +13,10 @@ import (
 // pattern is a pattern with its braces expanded, so that everything behind it deals with sequences of components only.
 // A component is literal, has wildcards, or is "**".
 type pattern struct {
-	text string
-	alts [][]string // each without braces; never empty
+	text  string
+	alts  [][]string // each without braces, folded if it protects; never empty
+	plain [][]string // the same folded rune by rune, if it protects
+	raw   [][]string // of them as written those with a negated class, if it protects
 }
 
 // patternKind says which meaning a pattern has.
@@ -42,6 +44,7 @@ func parsePattern(text string, kind patternKind) (pattern, []fault) {
 	for _, alt := range alts {
 		components := splitPattern(alt, kind)
 		f, ok := checkComponents(components, strings.Count(alt, "**") > strings.Count(text, "**"))
+		written := components
 		if ok && kind == protectPattern {
 			components, f, ok = foldComponents(components)
 		}
@@ -50,6 +53,9 @@ func parsePattern(text string, kind patternKind) (pattern, []fault) {
 			continue
 		}
 		p.alts = append(p.alts, components)
+		if kind == protectPattern {
+			p.addForms(written)
+		}
 	}
 	// The alternatives of one pattern tend to be wrong in the same way.
 	return p, slices.Compact(faults)

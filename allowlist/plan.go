@@ -40,7 +40,10 @@ func (p *Policy) Plan(t *Tree, edits []Edit) (*Plan, error) {
 		return nil, err
 	}
 	defer release()
-	tp := t.policy(p)
+	tp, err := t.policy(p)
+	if err != nil {
+		return nil, fmt.Errorf("allowlist: plan: %w", err)
+	}
 	j := judging{policy: tp, view: t.newView(), changes: copyEdits(edits)}
 	defer j.view.close()
 	if err := j.all(); err != nil {

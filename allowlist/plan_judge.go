@@ -51,6 +51,9 @@ func (j *judging) one(c *change, others *refusal) (Decision, error) {
 	c.old, c.meta, err = j.view.target(c.Op, c.Path)
 	if err == nil {
 		c.read = c.Op != Create
+		if j.policy.file.same(c.meta) { // under whatever name: a link on the way, a mount
+			return deny(d, &refusal{ErrProtected, "it is the policy file"}), nil
+		}
 		err = judgeBase(c)
 	}
 	if r, ok := asRefusal(err); ok {

@@ -101,12 +101,13 @@ func changedLines(c change, limit int) int {
 	if c.Op != Create && !c.read {
 		return 0 // denied before the file was read: what would have changed is not known
 	}
-	added, removed := countLines(c.Content), countLines(c.old)
+	old, content := splitAllLines(c.old), splitAllLines(c.Content)
+	added, removed := len(content), len(old)
 	if added == 0 || removed == 0 || abs(added-removed) > limit {
 		return added + removed
 	}
 	n := 0
-	for _, op := range diffLines(c.old, c.Content) {
+	for _, op := range diffSplit(old, content) {
 		n += len(op.removed) + len(op.added)
 	}
 	return n

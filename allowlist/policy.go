@@ -81,7 +81,7 @@ func (p *Policy) protects(path string) (Rule, bool) {
 			return g.rule, true
 		}
 	}
-	number := p.protect.match(key)
+	number := p.protect.match(path)
 	if number < 0 {
 		return Rule{}, false
 	}

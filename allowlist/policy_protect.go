@@ -25,14 +25,15 @@ type protectRule struct {
 
 // protectSet is a compiled set of protect rules.
 type protectSet struct {
-	rules    []*protectRule // in order of rank: the lowest number decides
-	anyDepth *node          // patterns of one component
-	anchored *node          // the others
-	byText   map[string]int // the lowest rule with these components, joined
+	rules  []*protectRule // in order of rank: the lowest number decides
+	folded protectTrie    // as fold keys
+	plain  protectTrie    // folded rune by rune
+	raw    protectTrie    // as written, of those with a negated class
+	byText map[string]int // the lowest rule with these components as fold keys, joined
 }
 
 func compileProtection(rules []*protectRule) *protectSet {
-	p := &protectSet{rules: slices.Clone(rules), anyDepth: &node{}, anchored: &node{}, byText: map[string]int{}}
+	p := &protectSet{rules: slices.Clone(rules), byText: map[string]int{}}
 	// The order in which rules were written must not show, not even in the rule that is named.
 	slices.SortFunc(p.rules, func(a, b *protectRule) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.rule.Pattern, b.rule.Pattern),
@@ -44,61 +45,27 @@ func compileProtection(rules []*protectRule) *protectSet {
 			if _, known := p.byText[text]; !known {
 				p.byText[text] = i
 			}
-			if len(components) == 1 {
-				p.anyDepth.add(components, i)
-			} else {
-				p.anchored.add(components, i)
-			}
 		}
+		p.folded.add(r.pattern.alts, i)
+		p.plain.add(r.pattern.plain, i)
+		p.raw.add(r.pattern.raw, i)
 	}
 	return p
 }
 
-// match returns the number of the rule that decides about a path, given as a fold key, or -1.
-func (p *protectSet) match(key string) int {
-	best := p.matchNames(key)
-	p.anchored.walk(key, func(nodes []*node, last bool) {
-		for _, n := range nodes {
-			best = lower(best, n.rules) // the entry, or something above it
-			if last {
-				best = lower(best, n.heads) // a directory on the way to a protected name
-			}
-		}
-	})
-	return best
-}
-
-// matchBelow is match for what lies below the path: a directory on the way to a protected name is free below.
-func (p *protectSet) matchBelow(key string) int {
-	best := p.matchNames(key)
-	p.anchored.walk(key, func(nodes []*node, _ bool) {
-		for _, n := range nodes {
-			best = lower(best, n.rules)
-		}
-	})
-	return best
-}
-
-// matchNames asks the patterns that hold at any depth.
-func (p *protectSet) matchNames(key string) int {
-	best := -1
-	var buf [8]*node
-	for component := range strings.SplitSeq(key, "/") {
-		for _, n := range p.anyDepth.next(component, buf[:0]) {
-			best = lower(best, n.rules)
-		}
+// match returns the number of the rule that decides about a path, or -1. A pattern protects what it matches in any form:
+// two spellings of one name must not be told apart, and a name that a reader would say is matched must not slip away
+// because folding has made it longer or has put a slash into it.
+func (p *protectSet) match(path string) int {
+	best := p.folded.match(foldKey(path), -1)
+	if !p.raw.empty() {
+		best = p.raw.match(path, best)
 	}
-	return best
-}
-
-// lower is the lowest of the rules and best, where -1 means none.
-func lower(best int, rules []int) int {
-	for _, r := range rules {
-		if best < 0 || r < best {
-			best = r
-		}
+	if isASCII(path) {
+		return best // all folds of the path are the same
 	}
-	return best
+	best = p.folded.match(foldSeparately(path), best)
+	return p.plain.match(foldRunes(path), best)
 }
 
 // guardRule is a core-protected path of one tree: literal, unlike a pattern.

@@ -37,11 +37,12 @@ type ident struct {
 }
 
 // Seal records every protected name that is present, with digests. Absence needs no record: a protected name that
-// appears later is tampering. Of git directories it records what has effects (configuration, hooks, refs), not objects,
-// logs or the index. It fails if any of it cannot be read.
+// appears later is tampering. Of git directories it records what has effects (configuration, hooks, refs, and every
+// link), not objects, logs or the index. It fails if any of it cannot be read.
 func (p *Policy) Seal(t *Tree) (*Manifest, error) { return p.seal(t, false) }
 
-// SealFull records every name of the tree, for VerifyWithin.
+// SealFull records every name of the tree, for VerifyWithin. Below .git it leaves out what git writes all the time: packed
+// and loose objects, logs, the index.
 func (p *Policy) SealFull(t *Tree) (*Manifest, error) { return p.seal(t, true) }
 
 func (p *Policy) seal(t *Tree, full bool) (*Manifest, error) {
@@ -50,7 +51,11 @@ func (p *Policy) seal(t *Tree, full bool) (*Manifest, error) {
 		return nil, err
 	}
 	defer release()
-	m, err := t.record(t.policy(p), recording{full: full, hash: true})
+	tp, err := t.policy(p)
+	if err != nil {
+		return nil, fmt.Errorf("allowlist: seal: %w", err)
+	}
+	m, err := t.record(tp, recording{full: full, hash: true})
 	if err != nil {
 		return nil, fmt.Errorf("allowlist: seal: %w", err)
 	}

@@ -108,6 +108,7 @@ func (w *walker) do(job walkJob) (found map[string]record, more []walkJob, err e
 		if err != nil {
 			return nil, nil, fmt.Errorf("%+q: %w", job.path, err)
 		}
+		job.git = job.git.listed(entries)
 		for len(entries) > jobSize {
 			more = append(more, walkJob{job.path, job.git, entries[:jobSize]})
 			entries = entries[jobSize:]
@@ -133,24 +134,46 @@ func (w *walker) visit(d dir, job walkJob, e entry, found map[string]record) (ch
 	if w.r.skip[path] {
 		return walkJob{}, false, nil
 	}
-	git := job.git.below(e.name)
-	watched, descend := git.watched()
-	if !git.in {
-		watched, descend = w.r.full || w.tp.guards(path), true
-	}
-	isDir := e.kind == kindDir
-	if watched || e.kind == kindUnknown {
-		rec, err := w.r.take(d, e.name)
-		if err != nil {
+	known := e.kind != kindUnknown
+	var rec record
+	if !known {
+		if rec, err = w.r.take(d, e.name); err != nil {
 			return walkJob{}, false, err
 		}
-		isDir = rec.kind == kindDir
-		if watched {
-			found[path] = rec
+		e.kind = rec.kind
+	}
+	watched, descend := w.watched(job.git, path, e)
+	if watched {
+		if known {
+			if rec, err = w.r.take(d, e.name); err != nil {
+				return walkJob{}, false, err
+			}
+			e.kind = rec.kind
 		}
+		found[path] = rec
 	}
-	if isDir && !git.in && w.t.isGitDir(path, e.name) {
-		git = gitPlace{in: true}
+	if e.kind != kindDir || !descend {
+		return walkJob{}, false, nil
 	}
-	return walkJob{path: path, git: git}, isDir && descend, nil
+	child = walkJob{path: path}
+	switch {
+	case job.git.in:
+		child.git = job.git.below(e.name)
+	case w.t.isGitDir(path, e.name):
+		child.git = gitPlace{in: true, pointed: foldKey(e.name) != ".git"}
+	}
+	return child, true, nil
+}
+
+// watched tells whether an entry is recorded, and whether to look into it. A git directory that only a pointer makes one
+// must not hide protected names: who can write the pointer could hide anything.
+func (w *walker) watched(git gitPlace, path string, e entry) (record, descend bool) {
+	if !git.in {
+		return w.r.full || w.tp.guards(path), true
+	}
+	record, descend = git.watched(e.name, e.kind, w.r.full)
+	if git.pointed && !record {
+		_, record = w.tp.plain.protects(path)
+	}
+	return record, descend
 }

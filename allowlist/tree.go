@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -48,6 +49,8 @@ type Tree struct {
 	lock     *os.File // holds the lock; the base of the walk on Linux
 	osroot   *os.Root // the base of the portable walk
 	root     dir
+	path     string // absolute, without links, as it was when the tree was opened
+	self     meta   // of the root: what a name must lead to, to be the tree
 	portable bool
 	opts     TreeOptions
 	log      *slog.Logger
@@ -84,10 +87,45 @@ func (t *Tree) open(name string) (err error) {
 	if err := t.openWalk(name); err != nil {
 		return err
 	}
-	if t.core, t.gitDirs, err = ownPaths(name, t.opts.Core); err != nil {
+	if err := t.locate(name); err != nil {
+		return err
+	}
+	if err := t.ownPaths(); err != nil {
 		return err
 	}
 	return t.sweep()
+}
+
+// locate notes where the tree is. Names that the host gives later are compared with this place: by then the working
+// directory may be another one, or the name may lead elsewhere.
+func (t *Tree) locate(name string) error {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	if t.path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	info, err := t.lock.Stat()
+	if err != nil {
+		return err
+	}
+	if t.self, err = metaOfInfo(info); err != nil {
+		return err
+	}
+	return t.inPlace()
+}
+
+// inPlace fails if the tree is no longer where it was opened.
+func (t *Tree) inPlace() error {
+	locked, err := t.lock.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Lstat(t.path); err != nil || !os.SameFile(locked, now) {
+		return fmt.Errorf("%+q is not the tree that is open (any more): open it again", t.path)
+	}
+	return nil
 }
 
 // openWalk chooses how the tree is walked. A host that refuses openat2 gets the portable walk, never a plain open.

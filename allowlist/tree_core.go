@@ -8,66 +8,98 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// ownPaths finds what the guard itself consists of and lies inside the tree: the running executable, the resolved git
-// directory, and what the host names. The result is decided once, when the tree is opened, from names that the operator
-// or git gave, never from an edit.
-func ownPaths(name string, host []string) (core []Rule, gitDirs []string, err error) {
-	root, err := filepath.Abs(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return nil, nil, err
-	}
+// reasonGit is the Rule.Reason of git directories.
+const reasonGit = "git directory"
+
+// ownPaths finds what the guard itself consists of and lies inside the tree: the running executable, what the host
+// names, and the git directory of the root. Those of nested work trees follow when the tree is swept. The result is
+// decided once, when the tree is opened, from names that the operator or git gave, never from an edit.
+func (t *Tree) ownPaths() (err error) {
 	if exe, err := os.Executable(); err == nil { // without a name there is nothing to protect
-		core = appendCore(core, root, exe, "running executable")
+		core, err := appendCore(t.core, t.path, exe, "running executable")
+		// Who dropped privileges may be unable to look it up. The kernel's name has no links, so the name is enough.
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		t.core = core
 	}
-	for _, path := range host {
-		core = appendCore(core, root, path, "named by the host")
-	}
-	dirs, err := gitDirectories(root)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, path := range dirs {
-		core = appendCore(core, root, path, "git directory")
-		if rel, ok := inside(root, resolved(path)); ok {
-			gitDirs = append(gitDirs, rel)
+	for _, path := range t.opts.Core {
+		if t.core, err = appendCore(t.core, t.path, path, "named by the host"); err != nil {
+			return fmt.Errorf("core path %+q: %w", path, err)
 		}
 	}
-	return core, gitDirs, nil
+	return t.ownGit(filepath.Join(t.path, ".git"), false)
 }
 
-// appendCore adds the name as given and, where links lead elsewhere, what it resolves to.
-func appendCore(core []Rule, root, path, what string) []Rule {
+// appendCore adds the name as given and, where links lead elsewhere, what it resolves to. On error the name as given is
+// added nevertheless.
+func appendCore(core []Rule, root, path, what string) ([]Rule, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return core
+		return core, err
 	}
-	for _, candidate := range []string{withResolvedParent(abs), resolved(abs)} {
-		if rel, ok := inside(root, candidate); ok {
-			core = append(core, Rule{Pattern: rel, Class: "core", Source: "guard", Reason: what})
+	add := func(candidate string) {
+		rel, ok := inside(root, candidate)
+		rule := Rule{Pattern: rel, Class: "core", Source: "guard", Reason: what}
+		if ok && !slices.Contains(core, rule) {
+			core = append(core, rule)
 		}
 	}
-	return core
+	add(abs)
+	parent, err := resolved(filepath.Dir(abs))
+	if err != nil {
+		return core, err
+	}
+	add(filepath.Join(parent, filepath.Base(abs)))
+	real, err := resolved(abs)
+	if err != nil {
+		return core, err
+	}
+	add(real)
+	return core, nil
 }
 
-// resolved follows all links. What does not exist yet is protected by the name that it has.
-func resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return withResolvedParent(path)
-}
+// maxLinks is how many links a name may lead through, as in the kernel.
+const maxLinks = 40
 
-func withResolvedParent(path string) string {
-	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		return filepath.Join(parent, filepath.Base(path))
+// resolved follows all links of an absolute path. What does not exist yet keeps the name that it has below the deepest
+// ancestor that exists, also where a link leads to nothing: it protects what may be made there later.
+func resolved(path string) (string, error) {
+	const separator = string(filepath.Separator)
+	top := filepath.VolumeName(path) + separator
+	real, todo, links := top, strings.Split(path[len(top):], separator), 0
+	for len(todo) > 0 {
+		name := todo[0]
+		todo = todo[1:]
+		real = filepath.Join(real, name) // an empty name and ".." do what they should: real has no links
+		info, err := os.Lstat(real)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode().Type() != fs.ModeSymlink {
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%+q leads through more than %d links", path, maxLinks)
+		}
+		target, err := os.Readlink(real)
+		if err != nil {
+			return "", err
+		}
+		real = filepath.Dir(real)
+		if filepath.IsAbs(target) {
+			real = top
+		}
+		todo = append(strings.Split(target, separator), todo...)
 	}
-	return path
+	return real, nil
 }
 
 // inside returns the path from the root, with slashes, if it lies below.
@@ -77,55 +109,4 @@ func inside(root, path string) (string, bool) {
 		return "", false
 	}
 	return filepath.ToSlash(rel), true
-}
-
-// gitDirectories returns the git directory that belongs to a work tree, and the common one if it is linked.
-func gitDirectories(root string) ([]string, error) {
-	dotGit := filepath.Join(root, ".git")
-	info, err := os.Stat(dotGit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	gitDir := dotGit
-	if !info.IsDir() {
-		// A linked work tree or a submodule: one line that says where the git directory is.
-		if gitDir, err = gitPointer(dotGit, "gitdir: ", root); err != nil {
-			return nil, err
-		}
-	}
-	common, err := gitPointer(filepath.Join(gitDir, "commondir"), "", gitDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []string{gitDir}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []string{gitDir, common}, nil
-}
-
-// gitPointer reads a file of one line that names a path, relative to base.
-func gitPointer(file, prefix, base string) (string, error) {
-	const limit = 8 << 10 // a path and some room
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return "", fmt.Errorf("%+q is not a pointer of git", file)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	path, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
-	if !ok || path == "" || strings.ContainsAny(path, "\n\x00") {
-		return "", fmt.Errorf("%+q is not a pointer of git", file)
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(base, path)
-	}
-	return filepath.Clean(path), nil
 }

@@ -167,6 +167,7 @@ func TestGuardProtectsItself(t *testing.T) {
 	dir := newFiles(t, map[string]string{
 		"src/[policy].txt": treePolicyText, "src/a": "a\n", "src/store/x": "x\n", ".git": "gitdir: src/real/worktrees/one\n",
 		"src/real/worktrees/one/commondir": "../..\n", "src/real/description": "d\n", "src/real/worktrees/one/HEAD": "x\n",
+		"src/real/HEAD": "h\n", "src/real/objects/info/packs": "",
 	})
 	p, err := allowlist.LoadFile(filepath.Join(dir, "src/[policy].txt"))
 	must(t, err)

@@ -3,14 +3,18 @@
 package allowlist
 
 import (
-	"path/filepath"
+	"fmt"
+	"os"
+	"slices"
 	"sync"
 )
 
 // treePolicy is a policy as it holds in one tree: with the core paths of that tree.
 type treePolicy struct {
 	*Policy
-	digest    string // of the policy as it was loaded
+	plain     *Policy // without the git directories among the core paths
+	file      meta    // of the policy file; zero if the policy was not read from one
+	digest    string  // of the policy as it was loaded
 	mu        sync.Mutex
 	protected map[string]bool // remembered by path: a pure function of policy and name
 }
@@ -21,28 +25,47 @@ const maxRemembered = 1 << 17
 // maxPolicies is the number of policies whose names are remembered.
 const maxPolicies = 8
 
-// policy returns the policy with the tree's core paths. The policy file counts only where it lies inside the tree.
-func (t *Tree) policy(p *Policy) *treePolicy {
+// policy returns the policy with the tree's core paths. The policy file counts only where it lies inside the tree. It
+// fails where that cannot be decided, and remembers no failure.
+func (t *Tree) policy(p *Policy) (*treePolicy, error) {
 	if known := t.policies[p]; known != nil {
-		return known
+		return known, nil
 	}
-	core := t.core
+	tp := &treePolicy{Policy: p, plain: p, digest: p.Digest(), protected: map[string]bool{}}
+	core := slices.Clone(t.core)
 	if file := p.file(); file != "" {
-		if root, err := filepath.EvalSymlinks(t.lock.Name()); err == nil {
-			if abs, err := filepath.Abs(root); err == nil {
-				core = appendCore(append([]Rule(nil), core...), abs, file, "policy file")
-			}
+		var err error
+		if core, tp.file, err = t.policyFile(core, file); err != nil {
+			return nil, fmt.Errorf("policy file %+q: %w", file, err)
 		}
 	}
-	tp := &treePolicy{Policy: p, digest: p.Digest(), protected: map[string]bool{}}
 	if len(core) > 0 {
 		tp.Policy = p.withCore(core)
+		tp.plain = p.withCore(slices.DeleteFunc(core, func(r Rule) bool { return r.Reason == reasonGit }))
 	}
 	if len(t.policies) >= maxPolicies {
 		clear(t.policies) // a host that narrows a policy for each candidate must not fill the memory
 	}
 	t.policies[p] = tp
-	return tp
+	return tp, nil
+}
+
+// policyFile protects the policy file by its names and notes its inode. A tree that was moved, or a file that is gone,
+// is an error: then no name says any more where the file is.
+func (t *Tree) policyFile(core []Rule, file string) ([]Rule, meta, error) {
+	if err := t.inPlace(); err != nil {
+		return nil, meta{}, err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, meta{}, err
+	}
+	m, err := metaOfInfo(info)
+	if err != nil {
+		return nil, meta{}, err
+	}
+	core, err = appendCore(core, t.path, file, "policy file")
+	return core, m, err
 }
 
 // guards is Policy.protects with a memory, for walks that ask the same names before and after.

@@ -19,7 +19,7 @@ var sealedFiles = map[string]string{
 	"src/a.go": "a\n", "src/deep/Makefile": "all:\n", "configs/safety.yaml": "on\n", "configs/sub/x": "x\n",
 	".git/config": "[core]\n", ".git/HEAD": "ref\n", ".git/index": "i\n", ".git/hooks/pre-commit": "h\n",
 	".git/objects/ab/cdef": "o\n", ".git/objects/info/alternates": "p\n", ".git/refs/heads/main": "1\n",
-	".git/logs/HEAD": "l\n", ".git/modules/a/b/config": "c\n", ".git/modules/a/b/objects/ab/config": "o\n",
+	".git/logs/HEAD": "l\n", ".git/modules/a/b/config": "c\n", ".git/modules/a/b/HEAD": "h\n", ".git/modules/a/b/objects/ab/config": "o\n",
 	".git/worktrees/w/gitdir": "g\n", ".git/worktrees/w/index": "i\n",
 }
 

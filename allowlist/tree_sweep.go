@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 )
 
@@ -31,12 +32,12 @@ func (t *Tree) sweep() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(sweepDir(root), root.close())
+	return errors.Join(t.sweepDir(root, ""), root.close())
 }
 
 // sweepDir walks by handle, so that a planted link cannot lead it out. It skips what it may not enter: nothing was
-// staged there either. Git directories are protected, so nothing was staged in them.
-func sweepDir(d dir) error {
+// staged there either. Git directories are protected, so nothing was staged in them; where nested ones lead is noted.
+func (t *Tree) sweepDir(d dir, path string) error {
 	entries, err := d.list()
 	if err != nil {
 		return err
@@ -52,8 +53,12 @@ func sweepDir(d dir) error {
 		switch {
 		case e.kind == kindFile && isTempName(e.name):
 			err = sweepFile(d, e.name, entries)
-		case e.kind == kindDir && e.name != ".git":
-			err = sweepBelow(d, e.name)
+		case foldKey(e.name) == ".git":
+			if path != "" || e.name != ".git" { // the root's own was judged before
+				err = t.ownGit(filepath.Join(t.path, filepath.FromSlash(path), e.name), true)
+			}
+		case e.kind == kindDir:
+			err = t.sweepBelow(d, path, e.name)
 		}
 		if err != nil {
 			return err
@@ -62,7 +67,7 @@ func sweepDir(d dir) error {
 	return nil
 }
 
-func sweepBelow(d dir, name string) error {
+func (t *Tree) sweepBelow(d dir, path, name string) error {
 	child, err := d.open(name)
 	if _, refused := asRefusal(err); refused || isAbsent(err) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -70,7 +75,7 @@ func sweepBelow(d dir, name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(sweepDir(child), child.close())
+	return errors.Join(t.sweepDir(child, join(path, name)), child.close())
 }
 
 // sweepFile removes a leftover: a regular file with one link, or the second name that a portable exchange left of a

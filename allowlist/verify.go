@@ -10,6 +10,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
+// ErrForeignPlan means that a plan was made for another tree, or under another policy, than what it should explain.
+var ErrForeignPlan = errors.New("the plan is of another tree or policy")
+
 // Verify compares the tree with what was sealed. Call it only when every process of the run is dead. It reads every
 // recorded file again and trusts no time or size. A difference is a *TamperError that names all of it.
 func (m *Manifest) Verify(t *Tree) error {
@@ -22,7 +25,8 @@ func (m *Manifest) Verify(t *Tree) error {
 
 // VerifyWithin compares a full manifest with the tree: whatever changed must be in the plan, with the planned bytes, or
 // match one of the outputs that the run declared (patterns as in a surface rule). An output is a regular file with one
-// link, or a directory; a protected name is never one. The plan may be nil: then only outputs may have changed.
+// link, or a directory. A protected name is excused by neither. The plan may be nil: then only outputs may have changed.
+// It fails with ErrForeignPlan if the plan was made for another tree or under another policy than the manifest.
 func (m *Manifest) VerifyWithin(t *Tree, plan *Plan, outputs []string) error {
 	if !m.full {
 		return errors.New("allowlist: verify: the manifest has protected names only; seal with SealFull")
@@ -30,6 +34,9 @@ func (m *Manifest) VerifyWithin(t *Tree, plan *Plan, outputs []string) error {
 	patterns, err := outputPatterns(outputs)
 	if err != nil {
 		return err
+	}
+	if plan != nil && (!plan.tree.self.same(t.self) || plan.policy.digest != m.pdigest) {
+		return fmt.Errorf("allowlist: verify: plan %s: %w", plan.digest, ErrForeignPlan)
 	}
 	after, tp, err := m.again(t)
 	if err != nil {
@@ -56,7 +63,10 @@ func (m *Manifest) again(t *Tree) (*Manifest, *treePolicy, error) {
 		return nil, nil, err
 	}
 	defer release()
-	tp := t.policy(m.policy)
+	tp, err := t.policy(m.policy)
+	if err != nil {
+		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
+	}
 	after, err := t.record(tp, recording{full: m.full, hash: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
@@ -101,11 +111,11 @@ func (x *excuses) parents(added []string) {
 }
 
 func (x *excuses) excused(path string) bool {
-	if c := x.planned[path]; c != nil && x.asPlanned(c) {
-		return true
-	}
 	if x.tp.guards(path) {
 		return false
+	}
+	if c := x.planned[path]; c != nil && x.asPlanned(c) {
+		return true
 	}
 	is, present := x.after.records[path]
 	if present && is.kind == kindDir && x.dirs[path] {

@@ -134,7 +134,9 @@ func (r *reader) number(n *yaml.Node, at origin, size bool) (int64, bool) {
 	}
 	v, err := strconv.ParseUint(digits, 10, 63)
 	isNumber := n.Tag == "!!int" || unit > 1 && n.Tag == "!!str"
-	if n.Kind != yaml.ScalarNode || !isNumber || err != nil || int64(v) > math.MaxInt64/unit {
+	// YAML 1.1 reads 010 as eight, people read ten: neither is a safe guess.
+	octal := len(digits) > 1 && digits[0] == '0'
+	if n.Kind != yaml.ScalarNode || !isNumber || octal || err != nil || int64(v) > math.MaxInt64/unit {
 		r.ps.at(place(at, n), fmt.Sprintf("%q is not a limit", n.Value), fix)
 		return 0, false
 	}

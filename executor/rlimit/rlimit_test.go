@@ -58,7 +58,6 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(tc.name, func(t *testing.T) {
 			executortest.Run(t, func(t *testing.T) executor.Executor {
-				tc.config.StateDir = stateDir(t)
 				ex, err := rlimit.Without(t.Context(), tc.config, tc.cgroups, tc.landlock, false)
 				return closeLater(t, ex, err)
 			})

@@ -41,7 +41,7 @@ func serverMain([]byte) int {
 	if s.prepare() != nil {
 		return 1
 	}
-	for s.socket >= 0 || len(s.runs) > 0 {
+	for s.socket >= 0 || len(s.runs)+len(s.killers) > 0 {
 		s.step(s.wait())
 		s.reap()
 		s.kill()
@@ -64,7 +64,7 @@ func (s *server) prepare() (err error) {
 		return err
 	}
 	// Whatever is opened or received later must not lie in the guards' places either.
-	for fd := fdSocket; fd < firstFD; fd++ {
+	for fd := fdReport; fd < firstFD; fd++ {
 		if err := unix.Dup3(0, fd, unix.O_CLOEXEC); err != nil {
 			return err
 		}
@@ -99,9 +99,13 @@ func (s *server) wait() []unix.PollFd {
 		if r.sampler != nil {
 			least(samplePeriod)
 		}
-		if r.killing && !r.done || r.killer {
+		if r.killing && !r.done {
 			least(killPause)
 		}
+	}
+	// A killer can outlive its run's guard, and the host program waits until it is reaped.
+	if len(s.killers) > 0 {
+		least(killPause)
 	}
 	if _, err := unix.Poll(fds, timeout); err != nil {
 		return nil
