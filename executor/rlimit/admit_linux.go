@@ -15,7 +15,7 @@ func (e *Executor) admit(ctx context.Context, spec executor.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
-	if missing := e.caps.Missing(spec.Required()); missing != 0 && e.caps != 0 {
+	if missing := e.caps.Missing(spec.Required()); missing != 0 {
 		return &executor.UnsupportedError{
 			Executor: name, Missing: missing, Reason: "the run requires what tier 1 does not enforce for this caller on this host",
 			Fix: "use an executor of a higher tier",
