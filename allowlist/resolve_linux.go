@@ -3,41 +3,13 @@
 package allowlist
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io/fs"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
-
-// resolveStrict leaves the kernel nothing to follow: no "..", no link of either sort, no mount point.
-const resolveStrict = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS |
-	unix.RESOLVE_NO_XDEV
-
-// maxRetries bounds what an attacker who renames in a loop can cost: the kernel answers EAGAIN when a rename anywhere
-// made a resolution uncertain.
-const maxRetries = 128
-
-func openat2(fd int, path string, flags, mode uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: mode, Resolve: resolveStrict}
-	var opened int
-	err := retry(func() (err error) {
-		opened, err = unix.Openat2(fd, path, &how)
-		return err
-	})
-	return opened, err
-}
-
-func retry(call func() error) (err error) {
-	for range maxRetries {
-		if err = call(); err != unix.EINTR && err != unix.EAGAIN {
-			return err
-		}
-	}
-	return err
-}
 
 // resolveError turns what the kernel refused to walk into a verdict, and leaves faults as they are.
 func resolveError(path string, want kind, err error) error {
@@ -85,7 +57,7 @@ func kindOfMode(mode uint32) kind {
 // report the types.
 func (d *handleDir) list() ([]entry, error) {
 	// A descriptor of its own has an offset of its own, so that a handle can be listed twice and by two goroutines.
-	fd, err := openat2(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := fsys.Openat2(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, pathError("open", ".", err)
 	}
@@ -94,7 +66,7 @@ func (d *handleDir) list() ([]entry, error) {
 	buf := make([]byte, 32<<10)
 	for {
 		var n int
-		if err := retry(func() (err error) { n, err = unix.ReadDirent(fd, buf); return err }); err != nil {
+		if err := fsys.Retry(func() (err error) { n, err = unix.ReadDirent(fd, buf); return err }); err != nil {
 			return nil, pathError("readdirent", ".", err)
 		}
 		if n == 0 {
@@ -106,18 +78,13 @@ func (d *handleDir) list() ([]entry, error) {
 
 // appendEntries parses what getdents64 returned.
 func appendEntries(entries []entry, buf []byte) []entry {
-	const (
-		offReclen = unsafe.Offsetof(unix.Dirent{}.Reclen)
-		offType   = unsafe.Offsetof(unix.Dirent{}.Type)
-		offName   = unsafe.Offsetof(unix.Dirent{}.Name)
-	)
-	for len(buf) > int(offName) {
-		size := int(binary.NativeEndian.Uint16(buf[offReclen:]))
-		name, _, _ := bytes.Cut(buf[offName:size], []byte{0})
+	for len(buf) > 0 {
+		var name []byte
+		var typ byte
+		name, typ, _, buf = fsys.ParseDirent(buf)
 		if s := string(name); s != "." && s != ".." {
-			entries = append(entries, entry{s, kindOfType(buf[offType])})
+			entries = append(entries, entry{s, kindOfType(typ)})
 		}
-		buf = buf[size:]
 	}
 	return entries
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // handleDir is a directory held by a descriptor. Every name is resolved by the kernel below it.
@@ -28,7 +30,7 @@ func openNative(f *os.File) (dir, error) {
 }
 
 func (d *handleDir) open(path string) (dir, error) {
-	fd, err := openat2(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := fsys.Openat2(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, resolveError(path, kindDir, err)
 	}
@@ -44,25 +46,25 @@ func (d *handleDir) close() error {
 
 func (d *handleDir) self() (meta, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstat(d.fd, &st) })
+	err := fsys.Retry(func() error { return unix.Fstat(d.fd, &st) })
 	return metaOf(&st), pathError("stat", ".", err)
 }
 
 func (d *handleDir) lstat(name string) (meta, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := fsys.Retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return metaOf(&st), pathError("lstat", name, err)
 }
 
 // openFile opens without blocking, so that a FIFO that appears at the name cannot hold the guard up, and judges what it
 // opened, not what the name showed before.
 func (d *handleDir) openFile(name string) (*os.File, meta, error) {
-	fd, err := openat2(d.fd, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := fsys.Openat2(d.fd, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, meta{}, resolveError(name, kindFile, err)
 	}
 	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := fsys.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		unix.Close(fd)
 		return nil, meta{}, pathError("stat", name, err)
 	}
@@ -75,7 +77,7 @@ func (d *handleDir) openFile(name string) (*os.File, meta, error) {
 }
 
 func (d *handleDir) createFile(name string) (*os.File, error) {
-	fd, err := openat2(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	fd, err := fsys.Openat2(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, pathError("create", name, err)
 	}
@@ -92,23 +94,23 @@ func (d *handleDir) readlink(name string) (string, error) {
 }
 
 func (d *handleDir) mkdir(name string) error {
-	return pathError("mkdir", name, retry(func() error { return unix.Mkdirat(d.fd, name, 0o755) }))
+	return pathError("mkdir", name, fsys.Retry(func() error { return unix.Mkdirat(d.fd, name, 0o755) }))
 }
 
 func (d *handleDir) remove(name string) error {
-	return pathError("remove", name, retry(func() error { return unix.Unlinkat(d.fd, name, 0) }))
+	return pathError("remove", name, fsys.Retry(func() error { return unix.Unlinkat(d.fd, name, 0) }))
 }
 
 func (d *handleDir) rmdir(name string) error {
-	return pathError("rmdir", name, retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }))
+	return pathError("rmdir", name, fsys.Retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }))
 }
 
 func (d *handleDir) chmod(perm uint32) error {
-	return pathError("chmod", ".", retry(func() error { return unix.Fchmod(d.fd, perm) }))
+	return pathError("chmod", ".", fsys.Retry(func() error { return unix.Fchmod(d.fd, perm) }))
 }
 
 func (d *handleDir) sync() error {
-	return pathError("sync", ".", retry(func() error { return unix.Fsync(d.fd) }))
+	return pathError("sync", ".", fsys.Retry(func() error { return unix.Fsync(d.fd) }))
 }
 
 // exchange swaps two names in one step. Some network file systems cannot (EINVAL); then two renames do it, as in the
@@ -130,7 +132,7 @@ func (d *handleDir) place(from, to string) error {
 }
 
 func (d *handleDir) renameat2(from, to string, flags uint) error {
-	return retry(func() error { return unix.Renameat2(d.fd, from, d.fd, to, flags) })
+	return fsys.Retry(func() error { return unix.Renameat2(d.fd, from, d.fd, to, flags) })
 }
 
 func (d *handleDir) rename(from, to string) error {
@@ -138,5 +140,5 @@ func (d *handleDir) rename(from, to string) error {
 }
 
 func (d *handleDir) link(from, to string) error {
-	return pathError("link", to, retry(func() error { return unix.Linkat(d.fd, from, d.fd, to, 0) }))
+	return pathError("link", to, fsys.Retry(func() error { return unix.Linkat(d.fd, from, d.fd, to, 0) }))
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // Copy copies the tree at src into the directory dst, which must exist, be empty, belong to the caller and be writable
@@ -204,7 +206,7 @@ func (w *worker) content(ctx context.Context, d *dir) (below []string) {
 		case typ == unix.S_IFREG:
 			w.assign(ctx, d, e.name, d.readOnly || rule != nil && rule.readOnly)
 		default:
-			w.faultKind(d, e.name, kindOf(typ), ErrSpecial)
+			w.faultKind(d, e.name, fsys.Kind(typ), ErrSpecial)
 		}
 	}
 	return below
@@ -216,7 +218,7 @@ func (w *worker) typeOf(d *dir, e entry, exact bool) uint32 {
 	if e.typ != 0 && !exact {
 		return e.typ
 	}
-	st, err := lstatat(d.src, e.name)
+	st, err := fsys.Lstat(d.src, e.name)
 	if err != nil {
 		if err != unix.ENOENT {
 			w.fault(d, e.name, err)

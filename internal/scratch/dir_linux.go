@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // window is the number of directories on the way down that are held open. Those above are closed and found again through
@@ -53,7 +55,7 @@ func openTop(src, dst string) (*dir, error) {
 
 // fit demands an empty directory that nobody but the caller can write: names made in it must stay what they are.
 func fit(fd int) error {
-	st, err := fstat(fd)
+	st, err := fsys.Fstat(fd)
 	switch {
 	case err != nil:
 		return err
@@ -73,11 +75,11 @@ func fit(fd int) error {
 
 // look records identity, mode and time of an open directory.
 func (d *dir) look() error {
-	in, err := fstat(d.src)
+	in, err := fsys.Fstat(d.src)
 	if err != nil {
 		return err
 	}
-	out, err := fstat(d.dst)
+	out, err := fsys.Fstat(d.dst)
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func reopen(child int, want fileID) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	st, err := fstat(fd)
+	st, err := fsys.Fstat(fd)
 	if err == nil && idOf(&st) != want {
 		err = ErrChanged
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // file copies one regular file.
@@ -19,7 +21,7 @@ func (w *worker) file(ctx context.Context, d *dir, name string, readOnly bool) {
 		return
 	}
 	defer unix.Close(in)
-	st, err := fstat(in)
+	st, err := fsys.Fstat(in)
 	if err != nil {
 		w.fault(d, name, err)
 		return
@@ -55,7 +57,7 @@ func (w *worker) exchanged(d *dir, name string, mode uint32) {
 		w.fault(d, name, ErrChanged)
 		return
 	}
-	w.faultKind(d, name, kindOf(mode), ErrSpecial)
+	w.faultKind(d, name, fsys.Kind(mode), ErrSpecial)
 }
 
 func (w *worker) regular(ctx context.Context, d *dir, name string, in int, st *unix.Stat_t, readOnly bool) error {
@@ -72,7 +74,7 @@ func (w *worker) regular(ctx context.Context, d *dir, name string, in int, st *u
 	if err := w.data(ctx, in, out, st); err != nil {
 		return err
 	}
-	got, err := fstat(out)
+	got, err := fsys.Fstat(out)
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,34 @@ func TestReadOnlyAndSealed(t *testing.T) {
 	}
 }
 
+// What will be covered needs no other user, is not read, and changes nothing above it.
+func TestCovered(t *testing.T) {
+	t.Parallel()
+	src := plant(t, entry{"d/key", file("secret", 0o644)}, entry{"d/keys/k", file("secret", 0o644)}, entry{"d/free", file("x", 0o600)})
+	dst := empty(t)
+	o := scratch.Options{MaxBytes: 1 << 20, MaxFiles: 1000, Covered: []string{"d/key", "d/keys", "d/none"}}
+	if _, err := scratch.Copy(t.Context(), src, dst, o); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, name := range []string{"d", "d/key", "d/keys", "d/keys/k", "d/none", "d/free"} {
+		if fi, err := os.Lstat(filepath.Join(dst, name)); err == nil {
+			got[name] = fi.Mode().String()
+		}
+	}
+	original, err := os.Stat(filepath.Join(src, "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"d": original.Mode().String(), "d/key": "----------", "d/keys": "d---------", "d/free": "-rw-------"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("modes (-want +got):\n%s", diff)
+	}
+	if fi, err := os.Lstat(filepath.Join(dst, "d/key")); err != nil || fi.Size() != 0 {
+		t.Errorf("a covered file has content: %v, %v", fi, err)
+	}
+}
+
 func TestReadOnlyAll(t *testing.T) {
 	testenv.Need(t, "root")
 	t.Parallel()

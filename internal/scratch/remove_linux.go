@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // deepest is the number of directories held open at one time. A directory further down is first moved to the top of the
@@ -190,12 +192,9 @@ func flagged(dir int, name string) bool {
 	return err == nil && st.Attributes&flags != 0
 }
 
-// beneath forbids everything that leads out of a directory: links of both kinds, "..", mounts.
-const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
-
 // openBelow opens a directory so that it can be listed and emptied, making it accessible if necessary.
 func openBelow(dir int, name string) (int, error) {
-	how := unix.OpenHow{Flags: openDir, Resolve: beneath}
+	how := unix.OpenHow{Flags: openDir, Resolve: fsys.Strict}
 	open := func() (int, error) { return unix.Openat2(dir, name, &how) }
 	fd, err := again(open)
 	if err == unix.EACCES {
@@ -206,24 +205,20 @@ func openBelow(dir int, name string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if st, err := fstat(fd); err == nil && st.Mode&0o700 != 0o700 {
+	if st, err := fsys.Fstat(fd); err == nil && st.Mode&0o700 != 0o700 {
 		// Root does not need it, the owner does, others may not; who may not sees it in the next step.
 		_ = unix.Fchmod(fd, 0o700)
 	}
 	return fd, nil
 }
 
-// permit gives the owner of a directory all rights, without following a link that may have taken its place. Kernels before
-// 6.6 have no such call and do it through the descriptor's name in /proc.
+// permit gives the owner of a directory all rights, without following a link that may have taken its place.
 func permit(dir int, name string) error {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: beneath}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: fsys.Strict}
 	fd, err := again(func() (int, error) { return unix.Openat2(dir, name, &how) })
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.Fchmodat(fd, "", 0o700, unix.AT_EMPTY_PATH); err != unix.EOPNOTSUPP {
-		return err
-	}
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o700)
+	return fsys.ChmodHandle(fd, 0o700)
 }

@@ -70,6 +70,9 @@ func (o *Options) compile() (*rule, error) {
 	for _, p := range checkPaths("Sealed", o.Sealed, false, fault) {
 		root.at(p, true).sealed = true
 	}
+	for _, p := range checkPaths("Covered", o.Covered, false, fault) {
+		root.at(p, false).sealed = true
+	}
 	for _, p := range checkPaths("ReadOnly", o.ReadOnly, true, fault) {
 		root.at(p, true).readOnly = true
 	}

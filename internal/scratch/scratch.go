@@ -8,7 +8,7 @@ type Owner struct{ UID, GID int }
 // Options say what a copy contains and who may change it. The zero value is invalid: both limits must be given.
 //
 // Paths are slash-separated, relative to the workspace, without "..", and need not exist: nothing is created for a path
-// that does not. Where several rules name one path, Omit wins over Sealed, and Sealed over ReadOnly.
+// that does not. Where several rules name one path, Omit wins over Sealed and Covered, and these over ReadOnly.
 type Options struct {
 	// Owner gets what the run may change, and is the user and the group that the run has. Nil means that the run has the
 	// caller's own, and then nothing can be sealed or read-only: an owner changes modes back.
@@ -24,6 +24,10 @@ type Options struct {
 	// Sealed lists paths that become an empty file or directory of the caller without any permission bit: the run can
 	// neither read, write, replace nor remove it. It needs Owner.
 	Sealed []string
+
+	// Covered lists paths that become the same, and that protects nothing by itself: it is for a caller who mounts something
+	// on them, in the view of the run.
+	Covered []string
 
 	// ReadOnly lists paths that stay the caller's, without write bits, with everything below; the run's group may read
 	// and execute what the owner of the original may. The directories above are the caller's too, sticky and writable

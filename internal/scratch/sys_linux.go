@@ -3,12 +3,11 @@
 package scratch
 
 import (
-	"bytes"
-	"encoding/binary"
 	"iter"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/fsys"
 )
 
 // kept is the mode bits that a copy keeps: no set-id and no sticky bit.
@@ -35,41 +34,10 @@ func openat(dir int, name string, flags int, mode uint32) (int, error) {
 	return again(func() (int, error) { return unix.Openat(dir, name, flags, mode) })
 }
 
-func fstat(fd int) (st unix.Stat_t, err error) {
-	err = unix.Fstat(fd, &st)
-	return st, err
-}
-
-func lstatat(dir int, name string) (st unix.Stat_t, err error) {
-	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return st, err
-}
-
 // fileID tells one directory from another for as long as one of us holds it open.
 type fileID struct{ dev, ino uint64 }
 
 func idOf(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
-
-// kindOf names what a mode says, for people.
-func kindOf(mode uint32) string {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return "regular file"
-	case unix.S_IFDIR:
-		return "directory"
-	case unix.S_IFLNK:
-		return "symbolic link"
-	case unix.S_IFIFO:
-		return "FIFO"
-	case unix.S_IFSOCK:
-		return "socket"
-	case unix.S_IFCHR:
-		return "character device"
-	case unix.S_IFBLK:
-		return "block device"
-	}
-	return "file of unknown kind"
-}
 
 // entry is what a directory says about a name. The type, S_IFMT bits or 0 for unknown, is a hint and never believed.
 type entry struct {
@@ -90,26 +58,15 @@ func entries(fd int, buf []byte) iter.Seq2[entry, error] {
 				return
 			}
 			for rest := buf[:n]; len(rest) > 0; {
-				var e entry
-				if e, rest = parseDirent(rest); e.name == "." || e.name == ".." {
+				var name []byte
+				var typ byte
+				if name, typ, _, rest = fsys.ParseDirent(rest); string(name) == "." || string(name) == ".." {
 					continue
 				}
-				if !yield(e, nil) {
+				if !yield(entry{name: string(name), typ: uint32(typ) << 12}, nil) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// parseDirent splits the first record of what getdents64 wrote from the rest.
-func parseDirent(b []byte) (entry, []byte) {
-	const (
-		reclen = unsafe.Offsetof(unix.Dirent{}.Reclen)
-		typ    = unsafe.Offsetof(unix.Dirent{}.Type)
-		name   = unsafe.Offsetof(unix.Dirent{}.Name)
-	)
-	size := int(binary.NativeEndian.Uint16(b[reclen:]))
-	text, _, _ := bytes.Cut(b[name:size], []byte{0})
-	return entry{name: string(text), typ: uint32(b[typ]) << 12}, b[size:]
 }
