@@ -4,6 +4,7 @@
 # make lint    the checks that run no test
 # make bench   the benchmarks
 # make stress  the long versions of the tests for leftovers
+# make crash   the long versions of the tests with kill -9 and power cuts
 # make fmt     format the tree
 #
 # Plain `go test ./...` works too, and skips what this host lacks.
@@ -12,12 +13,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .SILENT:
-.PHONY: test setup gate lint format vet cross staticcheck modules stress bench fmt
+.PHONY: test setup gate lint format vet cross staticcheck modules stress crash bench fmt
 
 # Without a work file each module is what its consumers get.
 MODULES = $(shell go list -m -f '{{.Dir}}')
-# The modules that are tagged; examples/ is not.
-RELEASED = $(filter-out %/examples,$(MODULES))
+# The modules that are tagged; bench/ and examples/ are not.
+RELEASED = $(filter-out %/bench %/examples,$(MODULES))
 TARGETS := darwin/arm64 windows/amd64 linux/arm64
 
 test: setup lint gate
@@ -75,6 +76,12 @@ modules:
 # The long versions of the tests for leftovers: 5,000 runs in a row, 200 killed host programs.
 stress:
 	go test ./executor/rlimit -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 5000 -stress.kills 200
+	go test ./executor/bubblewrap -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 2000 -stress.kills 200
+
+# 1,000 killed processes, and 50 power cuts of each of three arrangements of file systems; cuts need root.
+crash: setup
+	go test ./rollback/rollbacktest -count=1 -timeout 30m -suite.long
+	go test ./rollback/internal/crashtest -v -count=1 -timeout 60m -crash.kills 1000 -crash.cuts 50
 
 bench:
 	for module in $(MODULES); do

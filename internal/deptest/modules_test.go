@@ -30,6 +30,10 @@ var production = map[string]dependency{
 	"golang.org/x/text":               {why: "normal forms and case folding of protected names"},
 	"go.yaml.in/yaml/v3":              {why: "policy files, with line numbers", packages: []string{"."}},
 	"github.com/bluekeyes/go-gitdiff": {why: "git patches, behind our scanner", packages: []string{"gitdiff"}},
+	"github.com/klauspost/compress": {
+		why:      "S2, the codec of checkpoints; s2 alone and what it stands on",
+		packages: []string{"s2", "internal/race", "internal/le", "internal/snapref"},
+	},
 }
 
 // testOnly lists what tests may use beyond that. It never reaches a consumer.

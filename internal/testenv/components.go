@@ -33,6 +33,8 @@ var table = map[string]component{
 
 	// Programs.
 	"setpriv":    tool("util-linux", "setpriv", "--version"),
+	"mkfs.ext4":  tool("e2fsprogs", "mkfs.ext4", "-V"),
+	"mkfs.xfs":   tool("xfsprogs", "mkfs.xfs", "-V"),
 	"prlimit":    tool("util-linux", "prlimit", "--version"),
 	"runc":       tool("runc", "runc", "--version"),
 	"containerd": tool("containerd", "containerd", "--version"),
@@ -56,6 +58,7 @@ var table = map[string]component{
 	"cgroup": {onlyRoot, once(probeCgroup), "run as root where the memory and pids controllers are mounted writable, or " +
 		"have a cgroup v2 subtree with both delegated (systemd: Delegate=yes)"},
 	"tmpfs-mount": {onlyRoot, once(probeTmpfsMount), "run as root with CAP_SYS_ADMIN"},
+	"loop-mount":  {onlyRoot, once(probeLoopMount), "run as root with CAP_SYS_ADMIN, the loop module and e2fsprogs"},
 	"loop":        {nobodyUnlessNamed, once(probeLoop), "run as root with the loop module and /dev/loop-control"},
 
 	// What the file system under the temporary directory has.

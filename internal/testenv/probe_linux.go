@@ -84,6 +84,32 @@ func probeTmpfsMount() error {
 	return runQuietly(cmd)
 }
 
+// probeLoopMount mounts an image in a mount namespace of the child; both are gone when the child ends, and the loop device
+// with them.
+func probeLoopMount() (err error) {
+	path, err := findTool("mount")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "testenv-loop-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	image := dir + "/image"
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 2<<20)); err != nil {
+		return err
+	}
+	if err := runTool("mkfs.ext4", "-q", "-F", image); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-o", "loop", image, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	return runQuietly(cmd)
+}
+
 func probeLoop() error {
 	f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {

@@ -20,4 +20,5 @@ func probeBubblewrap() error { return errNotLinux }
 func probeCgroup() error     { return errNotLinux }
 func probeTmpfsMount() error { return errNotLinux }
 func probeLoop() error       { return errNotLinux }
+func probeLoopMount() error  { return errNotLinux }
 func probeReflink() error    { return errNotLinux }

@@ -43,6 +43,7 @@ func TestProbesLeaveNothing(t *testing.T) {
 	before := mounts(t)
 	for name, probe := range map[string]func() error{
 		"reflink": probeReflink, "tmpfs-mount": probeTmpfsMount, "cgroup": probeCgroup,
+		"loop-mount": probeLoopMount,
 	} {
 		t.Logf("%s: %v", name, probe())
 	}
