@@ -4,6 +4,7 @@ package rollbacktest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 
@@ -21,7 +22,25 @@ func captureCases() []Case {
 		newCase("C4", "names", 0, "a name is taken for text, an option or two names", captureNames),
 		newCase("C5", "times", 0, "modification times are rounded, clamped or those of the restore", captureTimes),
 		newCase("C12", "sparse", 0, "a file of holes takes the space and time of its length", captureSparse),
+		newCase("C14", "sizes", 0, "what is too large for some buffer, or just fits, is lost or mixed up", captureSizes),
 	}
+}
+
+// captureSizes mixes small files with files of each order of magnitude, and one byte to each side of a power of two: where
+// stores collect, split and pass on. The contents cannot be compressed, and no two are alike.
+func captureSizes(s *scene) {
+	sizes := []int{0, 1, 9, 100, 20 << 20, 16<<20 + 1}
+	for bits := 10; bits <= 22; bits++ {
+		sizes = append(sizes, 1<<bits-1, 1<<bits, 1<<bits+1, 1<<bits+1<<(bits-1))
+	}
+	source := rand.NewChaCha8([32]byte{77})
+	for i, n := range sizes {
+		data := make([]byte, n)
+		_, _ = source.Read(data) // it cannot fail
+		s.file(fmt.Sprintf("%d/%02d", i%7, i), string(data))
+	}
+	r := s.back(func() { s.remove("0", "1", "2", "3", "4", "5", "6") })
+	s.want(len(r.Changes) > len(sizes), "%d changes, want more than %d", len(r.Changes), len(sizes))
 }
 
 func captureEmpty(s *scene) {

@@ -22,6 +22,7 @@ const (
 	timeAndSize        defect = "compares time and size only"
 	noSecondStat       defect = "skips the second stat"
 	listedSize         defect = "stops at the listed size"
+	fullBuffer         defect = "loses what does not fit into a buffer"
 	dropsEmpty         defect = "drops empty directories"
 	dropsTimes         defect = "drops times"
 	roundsTimes        defect = "rounds times to seconds"
@@ -75,6 +76,7 @@ var mutants = map[defect][]string{
 	timeAndSize:        {"C6"},
 	noSecondStat:       {"C8"},
 	listedSize:         {"C8b"},
+	fullBuffer:         {"C14"},
 	dropsEmpty:         {"C1", "R1"},
 	dropsTimes:         {"C5"},
 	roundsTimes:        {"C5", "R1"},

@@ -378,6 +378,9 @@ func (sc *scanner) keep(data []byte) (string, error) {
 		}
 		return fmt.Sprintf("%x", sha256.Sum256(data)), nil
 	}
+	if sc.d == fullBuffer {
+		data = data[:min(len(data), 1<<20)]
+	}
 	name, added, err := sc.put("blobs", data)
 	sc.c.Added += added
 	return name, err

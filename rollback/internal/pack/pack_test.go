@@ -99,6 +99,35 @@ func TestStoreAndGet(t *testing.T) {
 	}
 }
 
+// TestSizesAroundTheBuffer: whatever is collected and whatever is passed on by itself, the order in the file is that of
+// the table. All pairs of sizes follow one another.
+func TestSizesAroundTheBuffer(t *testing.T) {
+	t.Parallel()
+	sizes := []int{1, 1000, bufferLen / 3, bufferLen/2 - 100, bufferLen/2 + 100, bufferLen - 100, bufferLen + 100, 3 * bufferLen}
+	source := rand.NewChaCha8([32]byte{})
+	var blobs [][]byte
+	for _, a := range sizes {
+		for _, b := range sizes {
+			for _, n := range []int{a, b} {
+				blob := make([]byte, n)
+				_, _ = source.Read(blob)
+				blobs = append(blobs, blob)
+			}
+		}
+	}
+	d := newDir(t)
+	keys := store(t, open(t, d), Raw, blobs...)
+	s := open(t, d)
+	if faults, err := s.Check(t.Context(), 2, nil); err != nil || len(faults) > 0 {
+		t.Errorf("%v, %v", err, faults)
+	}
+	for i, k := range keys {
+		if got, err := s.Get(k); err != nil || !bytes.Equal(got, blobs[i]) {
+			t.Errorf("blob %d of %d bytes: %v", i, len(blobs[i]), err)
+		}
+	}
+}
+
 func TestTypesAreApart(t *testing.T) {
 	t.Parallel()
 	s := open(t, newDir(t))

@@ -128,10 +128,11 @@ func (w *Writer) append(i int, record []byte) error {
 // write collects bytes and passes them on in large pieces. The first error stays.
 func (w *Writer) write(b []byte) {
 	w.size += int64(len(b))
-	if len(w.buf)+len(b) > bufferLen {
-		w.flush()
+	large := len(b) > bufferLen/2
+	if large || len(w.buf)+len(b) > bufferLen {
+		w.flush() // what was collected stands before b
 	}
-	if len(b) > bufferLen/2 {
+	if large {
 		w.pass(b)
 		return
 	}
