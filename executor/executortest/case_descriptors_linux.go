@@ -42,7 +42,7 @@ func fdsClosed(s *scene) error {
 		return s.fault(err)
 	}
 	defer f.Close()
-	for _, at := range []int{47, 300, 2048} {
+	for _, at := range []int{7, 47, 300, 2048} {
 		if _, err := s.inherit(int(f.Fd()), at); err != nil {
 			return err
 		}

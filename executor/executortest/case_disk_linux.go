@@ -22,8 +22,13 @@ func diskCases() []Case {
 		attack("workspace-full", "the copy of the workspace is on somebody's disk too", bounded, diskFull(".")),
 		attack("shm-full", "an unsized shared memory file system is half the machine's memory",
 			bounded, diskFull("/dev/shm", "$TMPDIR")),
+		attack("disk-mounts", "a file system that nobody thought of is as large as it is",
+			bounded, diskFull(everyMount, "$TMPDIR")),
 	}
 }
+
+// everyMount stands for the mount points that the run sees.
+const everyMount = "@mounts"
 
 // diskFull writes four times the limit, far below the memory limit, so that only the disk can be what is full. The sum
 // over all directories counts.

@@ -12,7 +12,7 @@ import (
 func cases() []Case {
 	return slices.Concat(
 		specCases(), semanticsCases(), causeCases(), workspaceCases(),
-		envCases(), identityCases(), hostProcessCases(), fileCases(), protectedCases(), networkCases(), syscallCases(),
+		envCases(), identityCases(), hostProcessCases(), launcherCases(), fileCases(), protectedCases(), networkCases(), syscallCases(),
 		treeCases(), limitCases(), memoryCases(), diskCases(), outputCases(), artifactCases(), rootCases(),
 		concurrencyCases(),
 	)

@@ -76,10 +76,12 @@ func fill(fd int, n int64) int64 {
 // fillDirsPayload writes files of 1 MiB to each directory until N bytes are there or nothing is taken any more.
 func fillDirsPayload(p *payload) {
 	var total int64
-	for _, dir := range p.job.Paths {
+	for d, dir := range allMounts(p.job.Paths) {
 		for i := 0; total < p.job.N; i++ {
-			path := filepath.Join(os.ExpandEnv(dir), "executortest-"+p.tag+"-"+strconv.Itoa(i))
-			fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_CLOEXEC, 0o644)
+			// Two of the names may lead to one directory, so each gets files of its own, and none is written twice.
+			name := "executortest-" + p.tag + "-" + strconv.Itoa(d) + "-" + strconv.Itoa(i)
+			path := filepath.Join(os.ExpandEnv(dir), name)
+			fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
 			if err != nil {
 				p.sayErr("open", err)
 				break
@@ -95,6 +97,25 @@ func fillDirsPayload(p *payload) {
 	p.say("total", strconv.FormatInt(total, 10))
 	p.reached()
 	p.wait()
+}
+
+// allMounts replaces everyMount by what the kernel lists.
+func allMounts(dirs []string) []string {
+	var list []string
+	for _, dir := range dirs {
+		if dir != everyMount {
+			list = append(list, dir)
+			continue
+		}
+		text, _ := os.ReadFile("/proc/self/mountinfo")
+		for line := range strings.Lines(string(text)) {
+			const mountPoint = 4
+			if f := strings.Fields(line); len(f) > mountPoint && !strings.HasPrefix(f[mountPoint], "/proc") {
+				list = append(list, f[mountPoint])
+			}
+		}
+	}
+	return list
 }
 
 // openFilesPayload opens until it is refused.

@@ -53,6 +53,7 @@ func payloadTable() map[string]func(*payload) {
 	for _, table := range []map[string]func(*payload){
 		basicPayloads(), envPayloads(), hostPayloads(), filePayloads(), networkPayloads(), syscallPayloads(),
 		treePayloads(), limitPayloads(), outputPayloads(), artifactPayloads(), rootPayloads(), abiPayloads(),
+		launcherPayloads(),
 	} {
 		maps.Copy(all, table)
 	}

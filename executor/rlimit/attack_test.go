@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/internal/runtest"
 	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/internal/testenv"
 )
@@ -40,7 +41,7 @@ func python(t *testing.T, ex *rlimit.Executor, script string, more func(*executo
 // A datagram pair could send to any socket that has a name, connected or not.
 func TestDatagramPairReachesNobody(t *testing.T) {
 	ex := newExecutor(t, rlimit.Config{})
-	dir := stateDir(t)
+	dir := runtest.StateDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ a.send(b"pair"); print(b.recv(9).decode())`
 // With the caller's uid, opening a file of a mount to read would be enough to change its mode.
 func TestMountKeepsItsMetadata(t *testing.T) {
 	ex := newExecutor(t, rlimit.Config{})
-	dir := stateDir(t)
+	dir := runtest.StateDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +122,9 @@ print("reached")`
 
 // Runs that are under way when the executor is closed end like others, and leave nothing.
 func TestCloseDuringRuns(t *testing.T) {
-	state := stateDir(t)
+	state := runtest.StateDir(t)
 	for range 5 {
-		ex, err := rlimit.New(t.Context(), rlimit.Config{StateDir: state})
+		ex, err := open(t.Context(), state)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func TestCloseDuringRuns(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	tracesGone(t, state)
+	runtest.TracesGone(t, state)
 }
 
 // A payload that closes its workspace to its own uid does not take its artifacts, or its verdict, away.

@@ -7,11 +7,10 @@ package rlimit_test
 import (
 	"fmt"
 	"os/exec"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/internal/runtest"
 	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/internal/testenv"
 )
@@ -35,29 +34,15 @@ func BenchmarkTrue(b *testing.B) {
 	testenv.Need(b, "setpriv")
 	ex := defaultExecutor(b)
 	spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		start := time.Now()
-		if r, err := ex.Run(b.Context(), spec); err != nil || !r.OK() {
-			b.Fatal(r, err)
-		}
-		ours = append(ours, time.Since(start))
-		start = time.Now()
-		if err := peer().Run(); err != nil {
-			b.Fatal(err)
-		}
-		theirs = append(theirs, time.Since(start))
-	}
-	o, p := median(ours), median(theirs)
-	b.ReportMetric(float64(o.Microseconds())/1000, "ours-ms")
-	b.ReportMetric(float64(p.Microseconds())/1000, "peer-ms")
-	b.ReportMetric(float64(o)/float64(p), "ratio")
-	b.ReportMetric(0, "ns/op")
+	runtest.BesidePeer(b, func() error { return runTrue(b, ex, spec) }, func() error { return peer().Run() })
 }
 
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
+func runTrue(b *testing.B, ex executor.Executor, spec executor.Spec) error {
+	r, err := ex.Run(b.Context(), spec)
+	if err == nil && !r.OK() {
+		err = fmt.Errorf("cause %v", r.Cause)
+	}
+	return err
 }
 
 // BenchmarkThroughput keeps one or two runs under way, and the same number of the peer's.
@@ -68,39 +53,16 @@ func BenchmarkThroughput(b *testing.B) {
 	spec := executor.Spec{Args: []string{"/bin/true"}, Workspace: b.TempDir()}
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("ours/workers=%d", workers), func(b *testing.B) {
-			throughput(b, workers, func() error {
-				r, err := ex.Run(b.Context(), spec)
-				if err == nil && !r.OK() {
-					err = fmt.Errorf("cause %v", r.Cause)
-				}
-				return err
+			runtest.Throughput(b, workers, func() func() error {
+				return func() error { return runTrue(b, ex, spec) }
 			})
 		})
 		b.Run(fmt.Sprintf("peer/workers=%d", workers), func(b *testing.B) {
-			throughput(b, workers, func() error { return peer().Run() })
+			runtest.Throughput(b, workers, func() func() error { return func() error { return peer().Run() } })
 		})
 	}
 }
 
-func throughput(b *testing.B, workers int, run func() error) {
-	start, n := time.Now(), 0
-	done := make(chan error, workers)
-	flying := 0
-	for b.Loop() {
-		if flying == workers {
-			if err := <-done; err != nil {
-				b.Fatal(err)
-			}
-			flying--
-		}
-		go func() { done <- run() }()
-		flying++
-		n++
-	}
-	for ; flying > 0; flying-- {
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "runs/s")
+func BenchmarkTreeAtTheDeadline(b *testing.B) {
+	runtest.BenchmarkTreeAtTheDeadline(b, defaultExecutor(b))
 }

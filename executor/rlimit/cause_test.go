@@ -20,23 +20,6 @@ import (
 )
 
 // stateDir is a directory that a run's uid can pass through, unlike those of t.TempDir for another uid.
-func stateDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rlimit-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("state directory: %v", err)
-		}
-	})
-	return dir
-}
-
 func sh(t testing.TB, script string) executor.Spec {
 	return executor.Spec{Args: []string{"sh", "-c", script}, Workspace: t.TempDir()}
 }

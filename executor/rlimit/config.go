@@ -27,7 +27,8 @@ type Config struct {
 	WorkspaceBytes, WorkspaceFiles int64
 
 	// FirstUID and UIDs are the range of uids (and equal gids) reserved for runs of a root caller, one for each concurrent
-	// run. Nothing else on the host may use them. Defaults: 65200 and 256.
+	// run. Nothing else on the host may use them, nor may an executor with another StateDir, where the locks are: each would
+	// kill what it takes for its own. Defaults: 65200 and 256.
 	FirstUID, UIDs int
 
 	// Reads are files and directories that every run may read and execute from, instead of DefaultReads. Without Landlock
@@ -59,15 +60,6 @@ const (
 	SocketsAll
 )
 
-const (
-	defaultWorkspaceBytes = 2 << 30
-	defaultWorkspaceFiles = 500_000
-	// Debian reserves 65000–65533 and hands none of them out; systemd's dynamic users end at 65519 and are taken from the
-	// bottom by hash, so a range that is checked for use before each run is a safe choice.
-	defaultFirstUID = 65200
-	defaultUIDs     = 256
-)
-
 // DefaultReads are the files and directories of the host that a run may read, as far as they exist: programs, libraries
 // and what the C library needs to start. /proc is there because runtimes read it; it shows the processes of the host.
 func DefaultReads() []string {
@@ -78,23 +70,4 @@ func DefaultReads() []string {
 		"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/mime.types", "/etc/hosts", "/etc/protocols", "/etc/services",
 		"/proc",
 	}
-}
-
-func (c Config) withDefaults() Config {
-	if c.WorkspaceBytes == 0 {
-		c.WorkspaceBytes = defaultWorkspaceBytes
-	}
-	if c.WorkspaceFiles == 0 {
-		c.WorkspaceFiles = defaultWorkspaceFiles
-	}
-	if c.FirstUID == 0 {
-		c.FirstUID = defaultFirstUID
-	}
-	if c.UIDs == 0 {
-		c.UIDs = defaultUIDs
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
 }

@@ -4,9 +4,13 @@
 
 package rlimit
 
-import "context"
+import (
+	"context"
+
+	"github.com/evoseal/containment/executor/internal/hostrun"
+)
 
 // Without is like New on a host that lacks some of what this one has.
 func Without(ctx context.Context, c Config, cgroups, landlock, mounts bool) (*Executor, error) {
-	return newExecutor(ctx, c, lacks{cgroups: cgroups, landlock: landlock, mounts: mounts})
+	return newExecutor(ctx, c, hostrun.Lacks{Cgroups: cgroups, Mounts: mounts}, landlock)
 }

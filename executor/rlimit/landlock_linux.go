@@ -10,6 +10,8 @@ import (
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/executor/internal/hostrun"
 )
 
 // Landlock versions in which something that we rely on appeared.
@@ -40,6 +42,7 @@ type landlock struct {
 	abi   int
 	tcp   bool // TCP is left alone
 	reads []place
+	paths []string // of reads, links resolved
 }
 
 // place is an open file or directory of the host with the rights that a run gets on it and below.
@@ -109,7 +112,7 @@ func (l *landlock) open(path string, rights uint64) error {
 	if err != nil {
 		return fmt.Errorf("readable path: %w", err)
 	}
-	l.reads = append(l.reads, p)
+	l.reads, l.paths = append(l.reads, p), append(l.paths, hostrun.Resolve(path))
 	return nil
 }
 

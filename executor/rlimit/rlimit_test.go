@@ -10,14 +10,16 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/executortest"
+	"github.com/evoseal/containment/executor/internal/runtest"
 	"github.com/evoseal/containment/executor/rlimit"
 )
 
 func newExecutor(t testing.TB, c rlimit.Config) *rlimit.Executor {
 	t.Helper()
 	if c.StateDir == "" {
-		c.StateDir = stateDir(t)
+		c.StateDir = runtest.StateDir(t)
 	}
+	c.FirstUID, c.UIDs = runtest.FirstUID(c.StateDir), runtest.UIDs
 	ex, err := rlimit.New(t.Context(), c)
 	return closeLater(t, ex, err)
 }
@@ -63,6 +65,9 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+	// The last case kills a host program; what that leaves is for the next one to remove.
+	ex, err := rlimit.New(t.Context(), rlimit.Config{})
+	closeLater(t, ex, err)
 }
 
 func BenchmarkConformance(b *testing.B) {

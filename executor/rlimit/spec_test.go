@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/internal/runtest"
 	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/internal/testenv"
 )
@@ -22,7 +23,7 @@ import (
 func TestMounts(t *testing.T) {
 	testenv.Need(t, "landlock")
 	ex := newExecutor(t, rlimit.Config{})
-	dir := stateDir(t) // reachable for every uid
+	dir := runtest.StateDir(t) // reachable for every uid
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestForeignStateDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(stateDir(t), link); err != nil {
+	if err := os.Symlink(runtest.StateDir(t), link); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{open, link} {

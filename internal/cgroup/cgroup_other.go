@@ -55,6 +55,9 @@ func (*Group) Dirs() []string { return nil }
 // CPUTime returns false.
 func (*Group) CPUTime() (time.Duration, bool) { return 0, false }
 
+// CPUTimes returns false.
+func (*Group) CPUTimes() (total, user, system time.Duration, ok bool) { return 0, 0, 0, false }
+
 // Stats fails with an error that matches errors.ErrUnsupported.
 func (*Group) Stats() (Stats, error) { return Stats{}, unsupported() }
 

@@ -148,3 +148,15 @@ func (g *Group) CPUTime() (time.Duration, bool) {
 	used, err := g.counters.used(d)
 	return used, err == nil
 }
+
+// CPUTimes is CPUTime with its two parts, in user mode and in the kernel.
+func (g *Group) CPUTimes() (total, user, system time.Duration, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d := g.dir(CPUTime)
+	if d == nil {
+		return 0, 0, 0, false
+	}
+	total, user, system, err := g.counters.cpu(d)
+	return total, user, system, err == nil
+}

@@ -43,6 +43,17 @@ func (j *Job) fields(c coder) {
 	c.text(&filter)
 	j.Filter = []byte(filter)
 	c.flag(&j.Sample)
+	wrapped := j.Wrapper != nil
+	c.flag(&wrapped)
+	if wrapped {
+		if j.Wrapper == nil {
+			j.Wrapper = new(Wrapper)
+		}
+		c.text(&j.Wrapper.Program)
+		c.list(&j.Wrapper.Args)
+		c.number(&j.Wrapper.UID)
+		c.number(&j.Wrapper.GID)
+	}
 	c.flag(&j.Landlock)
 	c.number(&j.Cgroups)
 	c.flag(&j.Into)

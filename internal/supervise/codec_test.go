@@ -15,6 +15,7 @@ func fullJob() *Job {
 		Dir: "/d", UID: -1, GID: 65200, Reserved: true, Rlimits: []Rlimit{{7, 1, 1<<64 - 1}, {0, 0, 0}},
 		Affinity: []uint64{1 << 63, 3}, Reachable: []string{"/x"}, Filter: []byte{0, 1, 255},
 		Sample: true, Landlock: true, Cgroups: 3, Into: true,
+		Wrapper: &Wrapper{Program: "/w", Args: []string{"w", "\xff"}, UID: 1000, GID: -1},
 	}
 }
 

@@ -20,10 +20,17 @@
 // server stay able to wait for it and to kill it. A guard is forked and never executes anything, so a run costs two forks
 // and the payload's own execve; the start of a Go program, several milliseconds, is paid once.
 //
+// A payload may stand behind a wrapper ([Job].Wrapper): a program that makes namespaces and a view of the files, started in the
+// payload's place with the payload's ids, an empty environment and the few descriptors that it needs. It executes our init
+// ([NewInit], [InitPath]) as process 1 of its namespace. That is this binary once more, entered at a function that does what
+// a guard does: start the payload by the same list of system calls, reap, report on the same pipe, kill what is left. The
+// guard outside stays the reaper of the wrapper, and the proof that everything is dead.
+//
 // # Errors
 //
 // What fails before execve is reported with its step and errno as an [Event] of kind Failed; the payload did not run. A
-// server that was killed is started again for the next run.
+// wrapper that fails is an event of kind Wrapped with nothing before it. A server that was killed is started again for the
+// next run.
 //
 // # What it does not do
 //

@@ -27,6 +27,17 @@ func fork(p *program) (pid uintptr, errno syscall.Errno) {
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
+	live(p)
+	return 0, 0 // not reached
+}
+
+// live is everything that the process of a program does.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func live(p *program) {
 	if step, e, _ := perform(p.guard); e != 0 {
 		tell(p, Failed, step, uint32(e), 0)
 		quit(1)
@@ -35,7 +46,6 @@ func fork(p *program) (pid uintptr, errno syscall.Errno) {
 		quit(0)
 	}
 	guard(p)
-	return 0, 0 // not reached
 }
 
 // perform makes the calls in their order and returns the step and errno of the first one that failed.
@@ -78,19 +88,31 @@ func guard(p *program) {
 		tell(p, Failed, uint32(StepCgroup), uint32(failed), 0)
 		quit(1)
 	}
-	n, e := uintptr(0), syscall.Errno(0)
-	for {
-		n, _, e = syscall.RawSyscall(unix.SYS_READ, fdOutcome, p.at.failure, failureSize)
-		if e != syscall.EINTR {
-			break
-		}
-	}
-	if e == 0 && n == 0 {
-		tell(p, Started, 0, 0, 0)
-	} else {
+	switch {
+	case !started(p):
 		tell(p, Failed, p.failure[0], p.failure[1], p.failure[2])
+	case p.role != beforeWrapper:
+		tell(p, Started, 0, 0, 0)
 	}
 	bury(p, leader)
+}
+
+// started reports whether the process that was begun has executed its program; if not, p.failure says why.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func started(p *program) bool {
+	if p.role == asInit { // which shares its memory with a child that has not executed its program yet
+		return p.failure[0] == 0
+	}
+	for {
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, fdOutcome, p.at.failure, failureSize)
+		if e != syscall.EINTR {
+			return e == 0 && n == 0
+		}
+	}
 }
 
 // bury reaps until nothing is left. If the leader left something behind, the server is asked to kill it.
@@ -106,6 +128,10 @@ func bury(p *program, leader uintptr) {
 		pid, _, e := syscall.RawSyscall6(unix.SYS_WAIT4, all, p.at.status, unix.WALL, p.at.rusage, 0, 0)
 		if e == syscall.ECHILD {
 			syscall.RawSyscall(unix.SYS_GETRUSAGE, selfChildren, p.at.rusage, 0)
+			if p.role == asInit {
+				tell(p, Reaped, 0, 0, 0)
+				quit(0)
+			}
 			// The server first: it must know before the host program can give the uid to another run.
 			notify(p, done)
 			tell(p, Empty, 0, 0, asked)
@@ -115,8 +141,16 @@ func bury(p *program, leader uintptr) {
 			continue
 		}
 		p.event.Status = *p.status
-		tell(p, Ended, 0, 0, 0)
+		if p.role == beforeWrapper {
+			tell(p, Wrapped, uint32(StepWrapper), 0, 0)
+		} else {
+			tell(p, Ended, 0, 0, 0)
+		}
 		leader = 0
+		if p.role == asInit { // everything else in the namespace; the kernel lets nobody fork meanwhile
+			syscall.RawSyscall(unix.SYS_KILL, all, uintptr(syscall.SIGKILL), 0)
+			continue
+		}
 		// Nothing is reaped by this; the answer is ECHILD if nothing is left, as after most runs.
 		_, _, e = syscall.RawSyscall6(unix.SYS_WAITID, unix.P_ALL, 0, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, 0, 0)
 		if e != syscall.ECHILD {
@@ -157,11 +191,24 @@ const selfChildren = ^uintptr(0)
 //go:norace
 //go:nocheckptr
 func begin(p *program) (pid, errno uintptr) {
+	current = uintptr(unsafe.Pointer(p))
 	if p.into {
-		return vfork(unix.SYS_CLONE3, p.at.clone, unsafe.Sizeof(cloneArgs{}), p)
+		return vfork(unix.SYS_CLONE3, p.at.clone, unsafe.Sizeof(cloneArgs{}))
 	}
-	return vfork(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|vforkFlags, 0, p)
+	return vfork(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|vforkFlags, 0)
 }
+
+// current is the program of a guard or init, which is a process of its own: it has no other. It is no pointer, so that
+// nothing has to be told to the collector, and no argument, because the race detector would look at the call.
+var current uintptr
+
+// payloadMain is what the child of vfork calls.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func payloadMain() { payload(*(**program)(unsafe.Pointer(&current))) }
 
 // payload gives up everything and becomes the program, or says what failed.
 //
@@ -176,9 +223,15 @@ func payload(p *program) {
 	}
 	if e == 0 {
 		step = uint32(StepExec)
+		if p.role == beforeWrapper {
+			step = uint32(StepWrapper)
+		}
 		e, index = execFirst(p)
 	}
 	p.failure[0], p.failure[1], p.failure[2] = step, uint32(e), index
+	if p.role == asInit {
+		quit(127)
+	}
 	syscall.RawSyscall(unix.SYS_WRITE, fdFailure, p.at.failure, failureSize)
 	quit(127)
 }

@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,8 +29,7 @@ func (p *program) identity(job *Job) {
 	p.call(StepCapabilities, unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0).allow = unix.EINVAL
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := new([2]unix.CapUserData)
-	p.keep = append(p.keep, header, data)
-	p.call(StepCapabilities, unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)))
+	p.call(StepCapabilities, unix.SYS_CAPSET, place(p, header), place(p, data))
 }
 
 // check compares what the child holds just before execve with what it should hold.
@@ -41,12 +39,14 @@ func (p *program) check(job *Job) {
 		uid, gid = job.UID, job.GID
 		p.exactly(StepCheck, 0, unix.SYS_GETGROUPS, 0, 0)
 	}
+	p.checkIDs(uid, gid)
+	p.exactly(StepCheck, 1, unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+}
+
+// checkIDs demands these ids, real and effective.
+func (p *program) checkIDs(uid, gid int) {
 	p.exactly(StepCheck, uintptr(uid), unix.SYS_GETUID)
 	p.exactly(StepCheck, uintptr(uid), unix.SYS_GETEUID)
 	p.exactly(StepCheck, uintptr(gid), unix.SYS_GETGID)
 	p.exactly(StepCheck, uintptr(gid), unix.SYS_GETEGID)
-	p.exactly(StepCheck, 1, unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	if len(job.Filter) > 0 {
-		p.exactly(StepCheck, unix.SECCOMP_MODE_FILTER, unix.SYS_PRCTL, unix.PR_GET_SECCOMP, 0, 0, 0, 0)
-	}
 }

@@ -24,10 +24,23 @@ type Job struct {
 	// Sample asks for figures of the tree (CPU, tasks), for hosts where no cgroup counts.
 	Sample bool
 
+	// Wrapper, if not nil, stands between guard and payload. Dir, Programs and what else names files then mean the wrapper's
+	// view, except for Reachable.
+	Wrapper *Wrapper
+
 	// Landlock, Cgroups and Into say which of the optional descriptors of [Files] are there. Start fills them in.
 	Landlock bool
 	Cgroups  int
 	Into     bool
+}
+
+// Wrapper is a program that makes namespaces and a view of the files and then executes our init (see [InitPath]), which
+// starts the payload. It starts with the payload's ids, an empty environment and the descriptors that it needs.
+type Wrapper struct {
+	Program string // absolute path
+	Args    []string
+	// UID and GID are the ids that the payload must have inside.
+	UID, GID int
 }
 
 // Rlimit is one resource limit of the payload.
@@ -61,6 +74,7 @@ const (
 	StepSeccomp
 	StepCheck // the payload's process held something else than it should
 	StepExec
+	StepWrapper // the wrapper was not executed, or ended before it had executed our init
 )
 
 var stepNames = map[Step]string{
@@ -68,7 +82,7 @@ var stepNames = map[Step]string{
 	StepRlimit: "rlimit", StepAffinity: "affinity", StepUser: "uid", StepCapabilities: "capabilities",
 	StepDeathSignal: "death signal", StepDir: "working directory", StepReachable: "mount", StepSignals: "signals",
 	StepDescriptors: "descriptors", StepNoNewPrivs: "no_new_privs", StepLandlock: "landlock", StepSeccomp: "seccomp",
-	StepCheck: "check before exec", StepExec: "exec",
+	StepCheck: "check before exec", StepExec: "exec", StepWrapper: "wrapper",
 }
 
 // String names the step as in error messages.
@@ -82,13 +96,16 @@ func (s Step) String() string {
 // Kind says what an [Event] reports.
 type Kind uint32
 
-// The kinds of events. A run that goes well reports Started, Ended, Empty; one that never started Failed, Empty.
+// The kinds of events. A run that goes well reports Started, Ended, Empty; one that never started Failed, Empty. Behind a
+// wrapper, Reaped and Wrapped come before Empty if nothing was killed from outside.
 const (
 	Started Kind = iota + 1 // execve succeeded
 	Failed                  // a step failed; the payload did not run
 	Ended                   // the leader ended: Status and usage of it and of the children it waited for
 	Sampled                 // CPU and tasks of the tree, seen by sampling
 	Empty                   // no process of the run is left: usage of everything that was waited for
+	Reaped                  // the same within the wrapper's namespace, from our init: usage without wrapper and init
+	Wrapped                 // the wrapper ended: Status; the payload was not started if nothing else was reported
 )
 
 // Event is a report of a guard or the server. It has a fixed size, below the size that a pipe writes in one piece.

@@ -24,9 +24,18 @@ type Files struct {
 	Stdin, Stdout, Stderr *os.File   // the payload's ends
 	Ruleset               *os.File   // Landlock ruleset to enforce; nil: none
 	Cgroups               []*os.File // files that the payload writes "0" to before anything else
-	Into                  *os.File   // directory of a cgroup of version 2 in which the payload begins; nil: none
+	Into                  *os.File   // directory of a cgroup of version 2 in which payload or wrapper begin; nil: none
+	// Wrapper is for a payload behind a wrapper; nil: none.
+	Wrapper *WrapperFiles
 	// Lock is held open by the guard until it ends: a lock on it tells others that the run may still be alive.
 	Lock *os.File
+}
+
+// WrapperFiles are the descriptors of a wrapper.
+type WrapperFiles struct {
+	Diagnostics *os.File // its standard output and error
+	Args        *os.File // at [WrapperArgsFD]
+	Init        *os.File // what [NewInit] returned; it is executed by [InitPath]
 }
 
 // Process is a guard with its payload.
@@ -47,6 +56,9 @@ func (s *Server) Start(job Job, f Files) (*Process, error) {
 	if job.Cgroups > maxCgroups {
 		return nil, fmt.Errorf("supervise: %d cgroups, at most %d are possible", job.Cgroups, maxCgroups)
 	}
+	if (job.Wrapper == nil) != (f.Wrapper == nil) {
+		return nil, errors.New("supervise: a wrapper needs its files")
+	}
 	params, err := reexec.Sealed(job.encode())
 	if err != nil {
 		return nil, err
@@ -63,6 +75,9 @@ func (s *Server) Start(job Job, f Files) (*Process, error) {
 	}
 	defer reportW.Close()
 	files := []*os.File{params, controlR, reportW, f.Lock, f.Stdin, f.Stdout, f.Stderr, f.Ruleset, f.Into}
+	if w := f.Wrapper; w != nil {
+		files = append(files, w.Diagnostics, w.Args, w.Init)
+	}
 	files = slices.DeleteFunc(append(files, f.Cgroups...), func(f *os.File) bool { return f == nil })
 	if err := s.send(files); err != nil {
 		return nil, errors.Join(err, controlW.Close(), reportR.Close())

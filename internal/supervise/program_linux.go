@@ -26,10 +26,19 @@ const (
 	fdCgroups // and the following ones
 )
 
+// Descriptors of a wrapper and of our init behind it, where those above are the same.
+const (
+	fdDiagnostics = fdCgroups + maxCgroups + iota // standard output and error of the wrapper
+	// WrapperArgsFD is the wrapper's descriptor for its arguments.
+	WrapperArgsFD
+	fdInit  // the file that the wrapper executes as our init
+	fdImage // what our init does
+)
+
 const (
 	maxCgroups = 8
 	// firstFD is where the server's own descriptors begin, above everything that a guard moves to a fixed place.
-	firstFD = fdCgroups + maxCgroups
+	firstFD = fdImage + 1
 	maxFD   = ^uintptr(0) >> 32
 	// failureSize is the size of what a payload's process writes that cannot go on.
 	failureSize = 16
@@ -54,6 +63,7 @@ type cloneArgs struct {
 // program is everything that a guard and its payload do, laid out before the fork: after it they may neither allocate
 // nor call anything that could grow the stack or take a lock.
 type program struct {
+	role     role
 	guard    []op
 	ops      []op      // of the payload's process
 	programs []uintptr // paths for execve
@@ -68,17 +78,36 @@ type program struct {
 	event    *Event
 	note     *note // with the guard's pid
 	at       addresses
-	keep     []any // what other addresses point to
+	keep     []any  // what other addresses point to
+	image    *image // nil: this process's own memory is what they point to
 }
+
+// role is what a guard stands before.
+type role uint32
+
+const (
+	beforePayload role = iota // the guard starts the payload
+	beforeWrapper             // it starts a wrapper
+	asInit                    // it is our init behind a wrapper, and starts the payload
+)
 
 // addresses of the fields above, as the kernel is given them. The collector does not move what is on the heap.
 type addresses struct{ clone, pause, failure, status, rusage, event, note uintptr }
 
+func newProgram(r role) *program {
+	return &program{
+		role: r, pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), status: new(uint32), rusage: new(unix.Rusage),
+		event: new(Event), note: new(note),
+		clone: &cloneArgs{flags: unix.CLONE_INTO_CGROUP | vforkFlags, exitSignal: uint64(unix.SIGCHLD), cgroup: fdInto},
+	}
+}
+
+// locate notes where the memory of the fields is.
 func (p *program) locate() {
 	p.at = addresses{
-		clone: uintptr(unsafe.Pointer(p.clone)), pause: uintptr(unsafe.Pointer(p.pause)),
-		failure: uintptr(unsafe.Pointer(p.failure)), status: uintptr(unsafe.Pointer(p.status)),
-		rusage: uintptr(unsafe.Pointer(p.rusage)), event: uintptr(unsafe.Pointer(p.event)), note: uintptr(unsafe.Pointer(p.note)),
+		clone: p.bytes((*[unsafe.Sizeof(*p.clone)]byte)(unsafe.Pointer(p.clone))[:]),
+		pause: place(p, p.pause), failure: place(p, p.failure), status: place(p, p.status), rusage: place(p, p.rusage),
+		event: place(p, p.event), note: place(p, p.note),
 	}
 }
 
@@ -86,38 +115,36 @@ func (p *program) locate() {
 type given struct {
 	report, lock, outcome, notify, failure, into, stdin, stdout, stderr, ruleset int // -1: none
 	cgroups                                                                      []int
+	diagnostics, args, init, image                                               int
 }
 
 func (g given) list() []int {
-	return append([]int{
+	list := append([]int{
 		g.report, g.lock, g.outcome, g.notify, g.failure, g.into, g.stdin, g.stdout, g.stderr, g.ruleset,
 	}, g.cgroups...)
+	for len(list) < fdDiagnostics-fdReport {
+		list = append(list, -1)
+	}
+	return append(list, g.diagnostics, g.args, g.init, g.image)
 }
 
-// build lays out what a guard and the payload do for the job.
-func build(job *Job, g given) (*program, error) {
-	p := &program{
-		pause: &unix.Timespec{Nsec: 1e6}, failure: new([4]uint32), status: new(uint32), rusage: new(unix.Rusage),
-		event: new(Event), note: new(note), into: job.Into,
-		clone: &cloneArgs{flags: unix.CLONE_INTO_CGROUP | vforkFlags, exitSignal: uint64(unix.SIGCHLD), cgroup: fdInto},
+// buildGuard lays out what a guard does for the job, and what it starts.
+func buildGuard(job *Job, g given) (*program, error) {
+	if job.Wrapper != nil {
+		return buildWrapped(job, g)
 	}
+	p := newProgram(beforePayload)
+	p.into = job.Into
 	p.locate()
 	p.layGuard(g)
-	p.call(StepSession, unix.SYS_SETSID)
-	zero := p.bytes([]byte("0"))
-	for i := range job.Cgroups {
-		// Writing 0 moves the writer. First of all, so that the cgroups count everything after it.
-		p.exactly(StepCgroup, 1, unix.SYS_WRITE, uintptr(fdCgroups+i), zero, 1)
-	}
-	p.call(StepSession, unix.SYS_UMASK, 0o022)
-	for i, fd := range []uintptr{fdStdin, fdStdout, fdStderr} {
-		p.call(StepStdio, unix.SYS_DUP3, fd, uintptr(i), 0)
-	}
-	p.limits(job)
+	p.begin(job)
 	p.identity(job)
 	// It comes after the change of ids, which clears it.
 	p.call(StepDeathSignal, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
-	if err := p.places(job); err != nil {
+	if err := p.chdir(job.Dir); err != nil {
+		return nil, err
+	}
+	if err := p.reach(job.Reachable); err != nil {
 		return nil, err
 	}
 	p.signals()
@@ -128,7 +155,26 @@ func build(job *Job, g given) (*program, error) {
 	}
 	p.filter(job.Filter)
 	p.check(job)
-	return p, p.exec(job)
+	return p, p.exec(job.Programs, job.Args, job.Env)
+}
+
+// begin are the first calls of a payload's process.
+func (p *program) begin(job *Job) {
+	p.call(StepSession, unix.SYS_SETSID)
+	zero := p.bytes([]byte("0"))
+	for i := range job.Cgroups {
+		// Writing 0 moves the writer. First of all, so that the cgroups count everything after it.
+		p.exactly(StepCgroup, 1, unix.SYS_WRITE, uintptr(fdCgroups+i), zero, 1)
+	}
+	p.call(StepSession, unix.SYS_UMASK, 0o022)
+	p.stdio(fdStdin, fdStdout, fdStderr)
+	p.limits(job)
+}
+
+func (p *program) stdio(files ...uintptr) {
+	for i, fd := range files {
+		p.call(StepStdio, unix.SYS_DUP3, fd, uintptr(i), 0)
+	}
 }
 
 // layGuard: the guard takes what is its own, closes everything else that the server has, becomes the reaper of whatever
@@ -160,11 +206,35 @@ func (p *program) exactly(step Step, want uintptr, nr uintptr, args ...uintptr) 
 	o.exact, o.want = true, want
 }
 
-// bytes keeps b alive and returns its address. The collector does not move what is on the heap.
+// bytes keeps b and returns its address. The collector does not move what is on the heap.
 func (p *program) bytes(b []byte) uintptr {
+	if p.image != nil {
+		return p.image.put(b)
+	}
 	p.keep = append(p.keep, b)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 }
+
+// place is bytes for a value. One in an image is a copy: what v says later is not in it.
+func place[T any](p *program, v *T) uintptr {
+	if p.image != nil {
+		return p.image.put(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)))
+	}
+	p.keep = append(p.keep, v)
+	return uintptr(unsafe.Pointer(v))
+}
+
+// words is bytes for a list of words.
+func (p *program) words(list []uintptr) uintptr {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), len(list)*wordSize)
+	if p.image == nil {
+		p.keep = append(p.keep, list)
+		return uintptr(unsafe.Pointer(unsafe.SliceData(list)))
+	}
+	return p.image.put(b)
+}
+
+const wordSize = int(unsafe.Sizeof(uintptr(0)))
 
 func (p *program) cstring(s string) (uintptr, error) {
 	b, err := unix.ByteSliceFromString(s)
@@ -183,30 +253,29 @@ func (p *program) cstrings(list []string) (uintptr, error) {
 		}
 		ptrs[i] = ptr
 	}
-	p.keep = append(p.keep, ptrs)
-	return uintptr(unsafe.Pointer(unsafe.SliceData(ptrs))), nil
+	return p.words(ptrs), nil
 }
 
 func (p *program) limits(job *Job) {
 	for _, l := range job.Rlimits {
 		lim := &unix.Rlimit{Cur: l.Soft, Max: l.Hard}
-		p.keep = append(p.keep, lim)
-		p.call(StepRlimit, unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), uintptr(unsafe.Pointer(lim)), 0).index = uint32(l.Resource)
+		p.call(StepRlimit, unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), place(p, lim), 0).index = uint32(l.Resource)
 	}
 	if n := len(job.Affinity); n > 0 {
-		p.keep = append(p.keep, job.Affinity)
-		p.call(StepAffinity, unix.SYS_SCHED_SETAFFINITY, 0, uintptr(n*8), uintptr(unsafe.Pointer(&job.Affinity[0])))
+		mask := p.bytes(unsafe.Slice((*byte)(unsafe.Pointer(&job.Affinity[0])), n*8))
+		p.call(StepAffinity, unix.SYS_SCHED_SETAFFINITY, 0, uintptr(n*8), mask)
 	}
 }
 
-// places enters the working directory and tries the declared mounts with the payload's own ids.
-func (p *program) places(job *Job) error {
-	dir, err := p.cstring(job.Dir)
-	if err != nil {
-		return err
-	}
-	p.call(StepDir, unix.SYS_CHDIR, dir)
-	for i, path := range job.Reachable {
+func (p *program) chdir(dir string) error {
+	ptr, err := p.cstring(dir)
+	p.call(StepDir, unix.SYS_CHDIR, ptr)
+	return err
+}
+
+// reach tries the declared mounts with the payload's own ids.
+func (p *program) reach(paths []string) error {
+	for i, path := range paths {
 		ptr, err := p.cstring(path)
 		if err != nil {
 			return err
@@ -233,24 +302,26 @@ func (p *program) filter(filter []byte) {
 		return
 	}
 	const size = int(unsafe.Sizeof(unix.SockFilter{}))
-	prog := &unix.SockFprog{
-		Len: uint16(len(filter) / size), Filter: (*unix.SockFilter)(unsafe.Pointer(unsafe.SliceData(filter))),
-	}
-	p.keep = append(p.keep, prog, filter)
-	p.call(StepSeccomp, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(prog)))
+	// struct sock_fprog, with an address of the memory in which the program runs.
+	prog := &struct {
+		length uint16
+		filter uintptr
+	}{uint16(len(filter) / size), p.bytes(filter)}
+	p.call(StepSeccomp, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, place(p, prog))
+	p.exactly(StepCheck, unix.SECCOMP_MODE_FILTER, unix.SYS_PRCTL, unix.PR_GET_SECCOMP, 0, 0, 0, 0)
 }
 
-func (p *program) exec(job *Job) (err error) {
-	for _, path := range job.Programs {
+func (p *program) exec(programs, args, env []string) (err error) {
+	for _, path := range programs {
 		ptr, err := p.cstring(path)
 		if err != nil {
 			return err
 		}
 		p.programs = append(p.programs, ptr)
 	}
-	if p.argv, err = p.cstrings(job.Args); err != nil {
+	if p.argv, err = p.cstrings(args); err != nil {
 		return err
 	}
-	p.envv, err = p.cstrings(job.Env)
+	p.envv, err = p.cstrings(env)
 	return err
 }

@@ -14,7 +14,8 @@ import (
 // others are in the order of fixedFiles, then the optional ones.
 const (
 	fixedFiles = 6 // control, report, lock, stdin, stdout, stderr
-	maxFiles   = 1 + fixedFiles + 2 + maxCgroups
+	wrapFiles  = 3 // diagnostics, arguments, init
+	maxFiles   = 1 + fixedFiles + 2 + wrapFiles + maxCgroups
 )
 
 // receive takes one job and starts it.
@@ -68,6 +69,9 @@ func (j *Job) optional() int {
 	}
 	if j.Into {
 		n++
+	}
+	if j.Wrapper != nil {
+		n += wrapFiles
 	}
 	return n
 }

@@ -20,6 +20,8 @@ type sampler struct {
 	next time.Time
 	cpu  time.Duration // the most that was seen
 	peak int           // tasks
+	// wrapped says that a wrapper and our init stand between guard and payload.
+	wrapped bool
 }
 
 type taskID struct {
@@ -49,6 +51,15 @@ func (s *sampler) look(t *tree, guard, reports int) {
 		return
 	}
 	s.next = time.Now().Add(samplePeriod)
-	s.add(t.below(guard), t.tasks[guard].waited)
+	top := guard
+	if s.wrapped { // not the wrapper, nor our init behind it
+		for range 2 {
+			if len(t.children[top]) == 0 {
+				return
+			}
+			top = t.children[top][0]
+		}
+	}
+	s.add(t.below(top), t.tasks[top].waited)
 	report(reports, Event{Kind: Sampled, CPU: int64(s.cpu), Tasks: int64(s.peak)})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoseal/containment/internal/reexec"
 )
 
 // serving is one run as the server sees it: a guard that lives.
@@ -52,7 +54,7 @@ func (s *server) start(job *Job, files []int) {
 		return
 	}
 	if job.Sample {
-		r.sampler = &sampler{seen: map[taskID]time.Duration{}}
+		r.sampler = &sampler{seen: map[taskID]time.Duration{}, wrapped: job.Wrapper != nil}
 	}
 	s.runs[guard] = r
 }
@@ -71,7 +73,10 @@ func (s *server) spawn(job *Job, files []int) (int, error) {
 	}
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
-	g := given{outcome: pipe[0], failure: pipe[1], notify: s.notifyW, into: -1, ruleset: -1}
+	g := given{
+		outcome: pipe[0], failure: pipe[1], notify: s.notifyW, into: -1, ruleset: -1,
+		diagnostics: -1, args: -1, init: -1, image: -1,
+	}
 	g.report, g.lock, g.stdin, g.stdout, g.stderr = files[1], files[2], files[3], files[4], files[5]
 	rest := files[6:]
 	if job.Landlock {
@@ -80,8 +85,28 @@ func (s *server) spawn(job *Job, files []int) (int, error) {
 	if job.Into {
 		g.into, rest = rest[0], rest[1:]
 	}
+	if job.Wrapper != nil {
+		g.diagnostics, g.args, g.init, rest = rest[0], rest[1], rest[2], rest[wrapFiles:]
+	}
 	g.cgroups = rest
-	p, err := build(job, g)
+	return s.build(job, g)
+}
+
+// build lays out what the guard does, and for a payload behind a wrapper what our init does in there, and starts it.
+func (s *server) build(job *Job, g given) (int, error) {
+	if job.Wrapper != nil {
+		image, err := buildInit(job)
+		if err != nil {
+			return 0, err
+		}
+		f, err := reexec.Sealed(image)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		g.image = int(f.Fd())
+	}
+	p, err := buildGuard(job, g)
 	if err != nil {
 		return 0, err
 	}

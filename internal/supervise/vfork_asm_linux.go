@@ -10,10 +10,10 @@ import "golang.org/x/sys/unix"
 // process, and throwing the copy away, costs more than the rest of a run's forks.
 const vforkFlags = unix.CLONE_VM | unix.CLONE_VFORK
 
-// vfork makes the clone or clone3 call nr and, in the child, calls payload.
+// vfork makes the clone or clone3 call nr and, in the child, calls payloadMain.
 //
 //go:noescape
-func vfork(nr, a1, a2 uintptr, p *program) (pid, errno uintptr)
+func vfork(nr, a1, a2 uintptr) (pid, errno uintptr)
 
-// payload is called from assembly only, which tools do not read.
-var _ = payload
+// payloadMain is called from assembly only, which tools do not read.
+var _ = payloadMain

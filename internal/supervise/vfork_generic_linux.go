@@ -13,10 +13,10 @@ const vforkFlags = 0
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func vfork(nr, a1, a2 uintptr, p *program) (pid, errno uintptr) {
+func vfork(nr, a1, a2 uintptr) (pid, errno uintptr) {
 	r, _, e := syscall.RawSyscall6(nr, a1, a2, 0, 0, 0, 0)
 	if e == 0 && r == 0 {
-		payload(p)
+		payloadMain()
 	}
 	return r, uintptr(e)
 }

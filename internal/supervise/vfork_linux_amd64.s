@@ -2,11 +2,11 @@
 
 #include "textflag.h"
 
-// func vfork(nr, a1, a2 uintptr, p *program) (pid, errno uintptr)
+// func vfork(nr, a1, a2 uintptr) (pid, errno uintptr)
 //
 // The child borrows memory and stack of the parent, which sleeps until the child executes its program or ends. So the
-// child must not return from here: it calls payload, below the parent's frames, and payload never returns.
-TEXT ·vfork(SB), NOSPLIT, $16-48
+// child must not return from here: it calls payloadMain, below the parent's frames, which never returns.
+TEXT ·vfork(SB), NOSPLIT, $16-40
 	MOVQ	nr+0(FP), AX
 	MOVQ	a1+8(FP), DI
 	MOVQ	a2+16(FP), SI
@@ -19,15 +19,13 @@ TEXT ·vfork(SB), NOSPLIT, $16-48
 	CMPQ	AX, $0xfffffffffffff001
 	JLS	ok
 	NEGQ	AX
-	MOVQ	$0, pid+32(FP)
-	MOVQ	AX, errno+40(FP)
+	MOVQ	$0, pid+24(FP)
+	MOVQ	AX, errno+32(FP)
 	RET
 ok:
-	MOVQ	AX, pid+32(FP)
-	MOVQ	$0, errno+40(FP)
+	MOVQ	AX, pid+24(FP)
+	MOVQ	$0, errno+32(FP)
 	RET
 child:
-	MOVQ	p+24(FP), AX
-	MOVQ	AX, 0(SP)
-	CALL	·payload(SB)
+	CALL	·payloadMain(SB)
 	INT	$3

@@ -25,6 +25,8 @@ type Watch struct {
 	Wall    time.Duration
 	CPU     time.Duration   // judged by what is sampled, if anything is
 	Over    <-chan struct{} // closed when a stream passed its limit
+	// OnStart is called when the payload has been started.
+	OnStart func()
 	// Poll looks at the counters; anything but CauseUnknown ends the run.
 	Poll func() executor.Cause
 }
@@ -45,6 +47,7 @@ type Ending struct {
 type watching struct {
 	Watch
 	end      Ending
+	reaped   *supervise.Event
 	wall     <-chan time.Time
 	deadline <-chan time.Time
 }
@@ -87,6 +90,7 @@ func (s *watching) event(e *supervise.Event) {
 	switch e.Kind {
 	case supervise.Started:
 		s.end.Started = time.Now()
+		s.OnStart()
 		s.wall = time.After(s.Wall)
 		s.deadline = nil
 		if s.end.Host != executor.CauseUnknown {
@@ -99,8 +103,20 @@ func (s *watching) event(e *supervise.Event) {
 	case supervise.Ended:
 		s.end.Leader, s.end.Ended = e, time.Now()
 		s.wall, s.deadline = nil, time.After(killTime)
+	case supervise.Reaped:
+		s.reaped = e
+	case supervise.Wrapped:
+		if s.end.Started.IsZero() && s.end.Failed == nil && s.end.Host == executor.CauseUnknown {
+			s.end.Failed = e
+		}
 	case supervise.Empty:
 		s.end.Tree = e
+		if s.reaped != nil { // what the run used, without what stands around it
+			e.User, e.System, e.MaxRSS = s.reaped.User, s.reaped.System, s.reaped.MaxRSS
+		}
+		if s.end.Ended.IsZero() { // our init was killed together with the payload
+			s.end.Ended = time.Now()
+		}
 	case supervise.Sampled:
 		s.end.CPU, s.end.Tasks = time.Duration(e.CPU), int(e.Tasks)
 		if s.end.CPU > s.CPU {

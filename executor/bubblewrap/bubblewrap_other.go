@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package bubblewrap
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/evoseal/containment/executor"
+)
+
+// Executor runs commands in tier 1.5. It exists on Linux only.
+type Executor struct{}
+
+var errLinux = &executor.UnsupportedError{
+	Executor: "bubblewrap", Reason: "it needs Linux and this is " + runtime.GOOS, Fix: "run the program in a Linux machine",
+}
+
+// New fails with [executor.ErrUnsupported].
+func New(context.Context, Config) (*Executor, error) { return nil, errLinux }
+
+// Capabilities promises nothing.
+func (*Executor) Capabilities() executor.Capability { return 0 }
+
+// Run fails with [executor.ErrUnsupported].
+func (*Executor) Run(context.Context, executor.Spec) (*executor.Result, error) { return nil, errLinux }
+
+// Close does nothing.
+func (*Executor) Close() error { return nil }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bubblewrap_test
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	"github.com/evoseal/containment/executor/bubblewrap"
+	"github.com/evoseal/containment/executor/internal/runtest"
+)
+
+var (
+	stressRuns  = flag.Int("stress.runs", 200, "runs in TestNothingIsLeft; make stress uses more")
+	stressKills = flag.Int("stress.kills", 20, "host programs killed in TestHostKilled; make stress uses 200")
+)
+
+func open(ctx context.Context, state string) (runtest.Executor, error) {
+	return bubblewrap.New(ctx, bubblewrap.Config{StateDir: state, FirstUID: runtest.FirstUID(state), UIDs: runtest.UIDs})
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	state := runtest.StateDir(t)
+	ex := newExecutor(t, bubblewrap.Config{StateDir: state})
+	runtest.NothingIsLeft(t, ex, state, *stressRuns)
+}
+
+func TestHostKilled(t *testing.T) { runtest.HostKilled(t, open, *stressKills) }
+
+func TestTreeAtTheDeadline(t *testing.T) {
+	state := runtest.StateDir(t)
+	runtest.TreeAtTheDeadline(t, newExecutor(t, bubblewrap.Config{StateDir: state}), state)
+}
+
+func TestOutputCostsNoMemory(t *testing.T) {
+	runtest.OutputCostsNoMemory(t, newExecutor(t, bubblewrap.Config{}))
+}
