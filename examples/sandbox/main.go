@@ -4,6 +4,9 @@
 // each limit.
 //
 //	go run ./examples/sandbox -- sh -c 'id; rm -r *; ls'
+//	go run ./examples/sandbox -executor rlimit -- sh -c 'id; rm -r *; ls'
+//
+// It takes bubblewrap (tier 1.5). Where that cannot work it runs nothing and says why; a weaker tier has to be asked for.
 //
 // Its exit code is 0 if the command ended by itself with 0, 1 if it did not, 2 for a wrong call, 3 if nothing was run.
 package main
@@ -21,6 +24,7 @@ import (
 	"time"
 
 	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/bubblewrap"
 	"github.com/evoseal/containment/executor/rlimit"
 )
 
@@ -38,6 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: sandbox [flags] -- COMMAND [ARGS…]\n\nflags:")
 		flags.PrintDefaults()
 	}
+	name := flags.String("executor", "bubblewrap", "what contains the command: bubblewrap (tier 1.5) or rlimit (tier 1); `name`")
 	dir := flags.String("dir", ".", "`directory` of which the command gets a private copy")
 	var l executor.Limits
 	flags.DurationVar(&l.Wall, "wall", 10*time.Second, "time that the command may take")
@@ -53,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
-	result, err := sandbox(ctx, flags.Args(), *dir, l)
+	result, err := sandbox(ctx, *name, executor.Spec{Args: flags.Args(), Workspace: *dir, Limits: l, Label: "sandbox example"})
 	if err != nil {
 		fmt.Fprintln(stderr, "nothing was run:", err)
 		return 3
@@ -65,13 +70,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func sandbox(ctx context.Context, args []string, dir string, l executor.Limits) (*executor.Result, error) {
-	ex, err := rlimit.New(ctx, rlimit.Config{})
+func sandbox(ctx context.Context, name string, spec executor.Spec) (*executor.Result, error) {
+	ex, err := open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer ex.Close()
-	return ex.Run(ctx, executor.Spec{Args: args, Workspace: dir, Limits: l, Label: "sandbox example"})
+	return ex.Run(ctx, spec)
+}
+
+// closer is what both implementations are.
+type closer interface {
+	executor.Executor
+	io.Closer
+}
+
+func open(ctx context.Context, name string) (closer, error) {
+	switch name {
+	case "bubblewrap":
+		return bubblewrap.New(ctx, bubblewrap.Config{})
+	case "rlimit":
+		return rlimit.New(ctx, rlimit.Config{})
+	}
+	return nil, fmt.Errorf("there is no executor %q; take bubblewrap or rlimit", name)
 }
 
 func print(w io.Writer, r *executor.Result) {

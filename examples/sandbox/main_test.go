@@ -9,10 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoseal/containment/internal/testenv"
 )
 
 // steady replaces what differs from run to run and from host to host: times, sizes, who enforces what.
@@ -27,6 +30,18 @@ func steady(out string) string {
 }
 
 func TestSandbox(t *testing.T) {
+	for name, components := range map[string][]string{"rlimit": {"seccomp"}, "bubblewrap": {"seccomp", "bubblewrap"}} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range components {
+				testenv.Need(t, c)
+			}
+			testSandbox(t, name)
+		})
+	}
+}
+
+func testSandbox(t *testing.T, name string) {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "precious")
 	if err := os.WriteFile(file, []byte("data\n"), 0o644); err != nil {
@@ -52,7 +67,7 @@ func TestSandbox(t *testing.T) {
 		},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), tc.args, &stdout, &stderr); code != tc.code {
+		if code := run(t.Context(), slices.Concat([]string{"-executor", name}, tc.args), &stdout, &stderr); code != tc.code {
 			t.Errorf("%s: exit code %d, want %d; stderr %q", tc.name, code, tc.code, stderr.String())
 		}
 		if diff := cmp.Diff(tc.want, steady(stdout.String())); diff != "" {
@@ -76,7 +91,7 @@ func TestWrongCalls(t *testing.T) {
 		code int
 	}{
 		{nil, 2}, {[]string{"-nosuchflag"}, 2}, {[]string{"-h"}, 0}, {[]string{"-dir", "/no/such", "--", "true"}, 3},
-		{[]string{"-memory", "-5", "--", "true"}, 3},
+		{[]string{"-memory", "-5", "--", "true"}, 3}, {[]string{"-executor", "hope", "--", "true"}, 3},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), tc.args, &stdout, &stderr); code != tc.code || stderr.Len() == 0 || stdout.Len() > 0 {
