@@ -77,6 +77,7 @@ modules:
 stress:
 	go test ./executor/rlimit -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 5000 -stress.kills 200
 	go test ./executor/bubblewrap -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 2000 -stress.kills 200
+	go test ./runaway -run ThreatModel4 -v -timeout 30m -stress.runs 100
 
 # 1,000 killed processes, and 50 power cuts of each of three arrangements of file systems; cuts need root.
 crash: setup

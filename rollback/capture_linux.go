@@ -130,6 +130,9 @@ func (c *capture) seal(ctx context.Context, m Meta, k Kind) (Checkpoint, error) 
 		return Checkpoint{}, err
 	}
 	s.step("checkpoint/sealed")
+	if k == Safety {
+		return out, nil // the restore writes the cache when it has ended; until then the old one costs some reading at most
+	}
 	if err := s.saveCache(c.target, r); err != nil {
 		s.log.Warn("rollback: the cache was not written", "tree", c.target.path, "error", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,14 +43,62 @@ func runPass(ctx context.Context, p pass) (*tally, error) {
 	return t, nil
 }
 
-// testModule runs the tests of one module. Packages run one after another: many tests look for what a run leaves on the
-// host, and two of them at once would find each other's.
+// quiet are the directories whose packages test nothing but files of their own. Their tests run at the same time. All
+// others run one after another: many look for what a run leaves on the host, and two of them would find each other's.
+var quiet = []string{"allowlist", "rollback", "runaway"}
+
+// testModule runs the tests of one module.
 func testModule(ctx context.Context, t *tally, dir string, p pass) error {
-	args := append([]string{"test", "-json", "-count=1", "-p=1"}, p.flags...)
+	alone, together, err := split(ctx, dir, p.flags)
+	if err != nil {
+		return fmt.Errorf("go list in %s: %w", dir, err)
+	}
+	for _, group := range []struct {
+		packages []string
+		parallel string
+	}{{alone, "-p=1"}, {together, "-p=2"}} {
+		if len(group.packages) == 0 {
+			continue
+		}
+		if err := testPackages(ctx, t, dir, p, append([]string{group.parallel}, group.packages...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split lists the packages of a module. It compiles them on the way, with all processors; -p would hold that up too.
+func split(ctx context.Context, dir string, flags []string) (alone, together []string, err error) {
+	list := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list"}, args, flags, []string{"./..."})...)
+		cmd.Dir, cmd.Stderr = dir, os.Stderr
+		return cmd.Output()
+	}
+	if _, err := list("-e", "-export", "-test", "-deps"); err != nil { // what does not compile fails as a test
+		return nil, nil, err
+	}
+	out, err := list("-e", "-f", "{{.ImportPath}} {{.Module.Path}}")
+	if err != nil {
+		return nil, nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, module, _ := strings.Cut(strings.TrimSpace(line), " ")
+		top, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"), "/")
+		if slices.Contains(quiet, top) {
+			together = append(together, pkg)
+		} else {
+			alone = append(alone, pkg)
+		}
+	}
+	return alone, together, nil
+}
+
+func testPackages(ctx context.Context, t *tally, dir string, p pass, packages []string) error {
+	args := append([]string{"test", "-json", "-count=1"}, p.flags...)
 	if len(p.exec) > 0 {
 		args = append(args, "-exec", quote(p.exec))
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./...")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	cmd.Env = append(os.Environ(), testenv.RequireVariable+"=all")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/evoseal/containment/internal/testenv"
 )
 
@@ -75,6 +77,29 @@ func TestOrdinaryPass(t *testing.T) {
 	}
 	if v := judge([]*tally{tl}, true); v.passed != 1 || v.failed != 0 {
 		t.Errorf("%d passed, %d failed: %q", v.passed, v.failed, v.complaints)
+	}
+}
+
+// TestSplit: what looks at the host runs alone, and no package is left out.
+func TestSplit(t *testing.T) {
+	testenv.Need(t, "go-caches")
+	dir := makeModule(t, "var _, _ = os.Args, testing.Short")
+	for _, name := range []string{"rollback/a", "runaway", "executor/b", "internal/runaway"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "p.go"), []byte("package p\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	alone, together, err := split(t.Context(), dir, nil)
+	const m = "example.test/m"
+	if diff := cmp.Diff([]string{m, m + "/executor/b", m + "/internal/runaway"}, alone); diff != "" || err != nil {
+		t.Errorf("alone: %v\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{m + "/rollback/a", m + "/runaway"}, together); diff != "" {
+		t.Errorf("together: %s", diff)
 	}
 }
 
