@@ -181,7 +181,7 @@ func (s *Store) takeTmp() error {
 	defer unlock()
 	s.sweepTmp()
 	name := fmt.Sprintf("%s/%s-%d-%s", tmpDir, bootMark(), os.Getpid(), randomName()[:8])
-	if err := s.dir.Mkdir(name); err != nil {
+	if err := s.dir.MkdirUnflushed(name); err != nil {
 		return fmt.Errorf("rollback: %s: %w", s.path, s.noSpace(err))
 	}
 	f, err := s.dir.OpenToRead(name)

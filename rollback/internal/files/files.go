@@ -75,16 +75,21 @@ func (d *Dir) Rename(from, to string) error {
 
 // Mkdir makes a directory, 0700; one that is there already is no error.
 func (d *Dir) Mkdir(name string) error {
-	if err := d.fail("mkdir", name); err != nil {
-		return err
-	}
-	switch err := d.Root.Mkdir(name, 0o700); {
+	switch err := d.MkdirUnflushed(name); {
 	case err == nil:
 		return d.SyncDir(path.Dir(name))
 	case !errors.Is(err, fs.ErrExist):
 		return err
 	}
 	return nil
+}
+
+// MkdirUnflushed makes a directory, 0700, that may be gone after a power cut: for what is only passed through.
+func (d *Dir) MkdirUnflushed(name string) error {
+	if err := d.fail("mkdir", name); err != nil {
+		return err
+	}
+	return d.Root.Mkdir(name, 0o700)
 }
 
 // Remove unlinks a name; a missing one is no error. It does not flush the directory.
