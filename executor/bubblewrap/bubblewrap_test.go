@@ -19,7 +19,6 @@ func newExecutor(t testing.TB, c bubblewrap.Config) *bubblewrap.Executor {
 	if c.StateDir == "" {
 		c.StateDir = runtest.StateDir(t)
 	}
-	c.FirstUID, c.UIDs = runtest.FirstUID(c.StateDir), runtest.UIDs
 	ex, err := bubblewrap.New(t.Context(), c)
 	return closeLater(t, ex, err)
 }

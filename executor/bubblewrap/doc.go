@@ -37,7 +37,10 @@
 //   - The system is the host's: everything that others may read below /usr is visible, and so are versions, processors,
 //     memory, disks and the boot id in /proc. MinimalRoot and FreshPerRun are not promised.
 //   - A declared mount is shown as it is. A socket in it can be connected to, read-only or not: declare no directory that
-//     holds one.
+//     holds one. A mount in another one must not be reached through a link in there.
+//   - Artifacts are taken from the workspace alone, not from a copy of a declared mount in it.
+//   - Files that every run sees are one file for all: a run can lock them (flock) and watch them (inotify), and so meet
+//     other runs and programs of the host that do the same.
 //   - Where no cgroup can be made, memory is limited per process and CPU time by sampling. The number of processes is bounded
 //     all the same, but the kernel counts no refusals, so that a contained fork bomb may look like a success:
 //     ProcessesBounded is not promised then.

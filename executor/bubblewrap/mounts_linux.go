@@ -3,7 +3,9 @@
 package bubblewrap
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/internal/scratch"
@@ -92,10 +96,67 @@ func (r *run) copyMounts(ctx context.Context) error {
 			return fmt.Errorf("copy of %s: %w", m.Source, err)
 		}
 	}
-	return nil
+	return r.nested()
 }
 
 // inWorkspace returns the path of a mount below the workspace, if it is there.
 func (m mount) inWorkspace() (rel string, ok bool) {
 	return strings.CutPrefix(m.Target, Workspace+"/")
+}
+
+// place is where the host has what is mounted.
+func (m mount) place() string { return cmp.Or(m.copied, m.Source) }
+
+// above returns the declared mount in which a path of the run lies, the innermost one, and the path in there.
+func (r *run) above(target string) (in *mount, rest string) {
+	for i, m := range slices.Backward(r.mounts) { // what is below comes later
+		if rest, ok := strings.CutPrefix(target, m.Target+"/"); ok {
+			return &r.mounts[i], rest
+		}
+	}
+	return nil, ""
+}
+
+// isMount reports whether something is mounted just on a path of the workspace.
+func (r *run) isMount(p string) bool {
+	return slices.ContainsFunc(r.mounts, func(m mount) bool { return m.Target == path.Join(Workspace, p) })
+}
+
+// lookInside is look for what a run sees at a path of the workspace, declared mounts included.
+func (r *run) lookInside(root int, p string) (dir bool, err error) {
+	target := path.Join(Workspace, p)
+	for _, m := range r.mounts {
+		if m.Target == target {
+			return m.dir, nil
+		}
+	}
+	if in, rest := r.above(target); in != nil {
+		return lookIn(in.place(), rest)
+	}
+	return look(root, p)
+}
+
+// lookIn is look for a path below a directory, links on the way to which may be followed: it was declared.
+func lookIn(dir, p string) (bool, error) {
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(root)
+	return look(root, p)
+}
+
+// nested refuses a mount on the way to which another one has a link: bubblewrap would follow it, also out of the view, and
+// make the mount point there, on the host.
+func (r *run) nested() error {
+	for _, m := range r.mounts {
+		in, rest := r.above(m.Target)
+		if in == nil {
+			continue
+		}
+		if _, err := lookIn(in.place(), rest); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("mount %s in %s: %w", m.Source, in.Source, err)
+		}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -40,11 +41,11 @@ func (r *run) protect(context.Context) error {
 			if p = path.Clean(p); r.hides(p) {
 				continue
 			}
-			dir, err := look(root, p)
+			dir, err := r.lookInside(root, p)
 			switch {
-			case err == nil:
+			case err == nil && (set.kind == hidden || !r.isMount(p)):
 				rules = append(rules, rule{path: p, kind: set.kind, dir: dir})
-			case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR):
+			case err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR):
 				return err
 			}
 		}
@@ -60,6 +61,9 @@ func (r *run) protect(context.Context) error {
 		one := rule{path: rel, kind: declared, dir: m.dir, source: m.Source}
 		if m.copied != "" {
 			one.kind, one.source = writable, m.copied
+			if slices.ContainsFunc(r.Spec.ReadOnly, func(p string) bool { return path.Clean(p) == rel }) {
+				one.kind = declared
+			}
 		}
 		rules = append(rules, one)
 	}
@@ -136,9 +140,12 @@ func (r *run) workspace(a *args) {
 	} else {
 		bind("--bind", r.Workspace(), Workspace)
 	}
-	for _, one := range rules {
+	for i, one := range rules {
 		target := path.Join(Workspace, one.path)
 		own := filepath.Join(r.Workspace(), filepath.FromSlash(one.path))
+		if copied := lastCopy(rules[:i], one.path); copied != nil {
+			own = filepath.Join(copied.source, strings.TrimPrefix(one.path, copied.path))
+		}
 		switch one.kind {
 		case pinned:
 			bind("--bind", own, target)

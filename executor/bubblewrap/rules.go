@@ -46,7 +46,7 @@ func arrange(rules []rule) []rule {
 		switch {
 		case above != nil && above.kind == hidden:
 			continue
-		case above != nil && above.kind == readOnly && r.kind == readOnly:
+		case above != nil && (above.kind == readOnly || above.kind == declared) && r.kind == readOnly:
 			continue
 		case above != nil && above.kind == readOnly && r.kind == writable:
 			r.kind = declared // read-only holds for every mount below
@@ -57,11 +57,11 @@ func arrange(rules []rule) []rule {
 	return list
 }
 
-// pins returns the directories between the workspace, or what is mounted there read-only, and the rule's path.
+// pins returns the directories between the workspace, or what is mounted there, and the rule's path.
 func pins(list []rule, r rule) []rule {
 	var up []rule
 	for dir := path.Dir(r.path); dir != "."; dir = path.Dir(dir) {
-		if above := nearest(list, dir); above != nil && (above.path == dir || above.kind == readOnly || above.source != "") {
+		if above := nearest(list, dir); above != nil && (above.path == dir || above.kind == readOnly || above.kind == declared) {
 			break
 		}
 		up = append(up, rule{path: dir, kind: pinned, dir: true})
@@ -74,6 +74,16 @@ func pins(list []rule, r rule) []rule {
 func nearest(list []rule, p string) *rule {
 	for i, r := range slices.Backward(list) {
 		if within(r.path, p) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// lastCopy returns the innermost private copy of something declared in which a path lies, if it does.
+func lastCopy(list []rule, p string) *rule {
+	for i, r := range slices.Backward(list) {
+		if r.kind == writable && within(r.path, p) {
 			return &list[i]
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoseal/containment/executor/bubblewrap"
 	"github.com/evoseal/containment/executor/internal/runtest"
+	"github.com/evoseal/containment/internal/testenv"
 )
 
 var (
@@ -19,13 +20,21 @@ var (
 )
 
 func open(ctx context.Context, state string) (runtest.Executor, error) {
-	return bubblewrap.New(ctx, bubblewrap.Config{StateDir: state, FirstUID: runtest.FirstUID(state), UIDs: runtest.UIDs})
+	return bubblewrap.New(ctx, bubblewrap.Config{StateDir: state})
 }
 
 func TestNothingIsLeft(t *testing.T) {
 	state := runtest.StateDir(t)
 	ex := newExecutor(t, bubblewrap.Config{StateDir: state})
 	runtest.NothingIsLeft(t, ex, state, *stressRuns)
+}
+
+// Executors that know nothing of each other have the same uids.
+func TestUIDsAreTheMachines(t *testing.T) {
+	testenv.Need(t, "root")
+	runtest.TwoStates(t, func(ctx context.Context, state string) (runtest.Executor, error) {
+		return bubblewrap.New(ctx, bubblewrap.Config{StateDir: state, FirstUID: runtest.FewUIDs, UIDs: 16})
+	})
 }
 
 func TestHostKilled(t *testing.T) { runtest.HostKilled(t, open, *stressKills) }

@@ -7,10 +7,10 @@ import "log/slog"
 // Config says how an [Executor] works. The zero value is the strictest and needs nothing but Linux; every field that is
 // set to something else is in the reported capabilities.
 type Config struct {
-	// StateDir holds the leases of running and crashed runs and, for root, the locks of reserved uids. All executors of
-	// one user should share it. Default: /run/containment for root if /run is in memory, else containment-UID in /dev/shm
-	// or, if that is not in memory either, in the temporary directory. It must belong to the caller and be writable by
-	// nobody else; it is created if necessary.
+	// StateDir holds the leases of running and crashed runs. All executors of one user should share it, so that each
+	// removes what a killed one left. Default: /run/containment for root if /run is in memory, else containment-UID in
+	// /dev/shm or, if that is not in memory either, in the temporary directory. It must belong to the caller and be
+	// writable by nobody else; it is created if necessary.
 	StateDir string
 
 	// ScratchDir is where private copies live. Default: the directory "scratch" in StateDir if that is set or if every run
@@ -27,8 +27,10 @@ type Config struct {
 	WorkspaceBytes, WorkspaceFiles int64
 
 	// FirstUID and UIDs are the range of uids (and equal gids) reserved for runs of a root caller, one for each concurrent
-	// run. Nothing else on the host may use them, nor may an executor with another StateDir, where the locks are: each would
-	// kill what it takes for its own. Defaults: 65200 and 256.
+	// run. Nothing else on the host may use them, or a run could be killed for one of ours, or the other way round.
+	// Executors may share them, whatever their StateDir: the locks are in the directory "uids" of root's default StateDir,
+	// or of this StateDir where /run is not the caller's, as in a user namespace. Containers that have uids in common but
+	// not that directory need ranges of their own. Defaults: 65200 and 256.
 	FirstUID, UIDs int
 
 	// Reads are files and directories that every run may read and execute from, instead of DefaultReads. Without Landlock

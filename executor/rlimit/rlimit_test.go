@@ -19,7 +19,6 @@ func newExecutor(t testing.TB, c rlimit.Config) *rlimit.Executor {
 	if c.StateDir == "" {
 		c.StateDir = runtest.StateDir(t)
 	}
-	c.FirstUID, c.UIDs = runtest.FirstUID(c.StateDir), runtest.UIDs
 	ex, err := rlimit.New(t.Context(), c)
 	return closeLater(t, ex, err)
 }

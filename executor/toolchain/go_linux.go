@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,9 +94,24 @@ func findGo(ctx context.Context, c GoConfig) (*golang, error) {
 			return fmt.Errorf("GOROOT %q: %w", g.root, err)
 		}
 		g.cgo = compiler(g.env["CC"])
-		return errors.Join(trusted(g.root), reachable(g.root))
+		return errors.Join(trusted(g.root), reachable(g.root), g.trustedPrograms())
 	})
 	return g, err
+}
+
+// trustedPrograms: what builds a seed is not only the program that was found. The go command of GOROOT, which may be
+// another one, and its compilers are started as the caller.
+func (g *golang) trustedPrograms() error {
+	for _, dir := range []string{"bin", "pkg/tool"} {
+		dir = filepath.Join(g.root, dir)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(trusted(dir), trustedTree(resolve(dir))); err != nil {
+			return fmt.Errorf("GOROOT %q: %w", g.root, err)
+		}
+	}
+	return nil
 }
 
 // compiler reports whether a run with the default search path would find the C compiler that Go uses by default.

@@ -56,7 +56,11 @@ func (*Slots) Close() error { return unsupported() }
 type Slot struct {
 	UID   uint32
 	Dirty bool
+	Left  string
 }
+
+// Leave fails.
+func (*Slot) Leave(string) error { return unsupported() }
 
 // Release fails.
 func (*Slot) Release() error { return unsupported() }

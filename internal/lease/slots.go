@@ -20,7 +20,8 @@ const (
 	maxSlots = 1 << 16
 )
 
-// SlotConfig reserves a range of user ids. All supervisors of a host must use the same directory for a range.
+// SlotConfig reserves a range of user ids. All supervisors of a host must use the same directory for a range, or two of them
+// give the same id to two runs.
 type SlotConfig struct {
 	Dir   string // as for [Open], mode 0700
 	Base  uint32 // the first id, at least 1000

@@ -10,17 +10,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// The two contents of a lock file. A byte is overwritten instead of the file being cut, which would cost the file system a
-// block each time.
+// The first byte of a lock file. It is overwritten instead of the file being cut, which would cost the file system a block
+// each time. What follows, up to a line feed, is what [Slot.Leave] wrote.
 const (
 	markInUse = '1'
 	markClean = '0'
+	maxLeft   = unix.PathMax
 )
 
 // Slots is a range of user ids, each of which at most one process of the host has at a time. Its methods may be called
@@ -77,6 +79,8 @@ type Slot struct {
 	// Dirty: the one who had the id before did not release it. Processes, files and kernel objects of that id may still
 	// be there; they must be gone before it is used.
 	Dirty bool
+	// Left, if Dirty, is the path that the one before wrote down with Leave; empty if that did not happen.
+	Left string
 
 	fd   int
 	once sync.Once
@@ -111,7 +115,7 @@ func (s *Slots) try(uid uint32) (*Slot, error) {
 		return nil, err
 	}
 	slot := &Slot{UID: uid, fd: fd}
-	if slot.Dirty, err = mark(fd); err != nil {
+	if slot.Dirty, slot.Left, err = mark(fd); err != nil {
 		_ = unlock(fd)
 		return nil, err
 	}
@@ -119,16 +123,30 @@ func (s *Slots) try(uid uint32) (*Slot, error) {
 }
 
 // mark reports whether the file says "in use" already, and makes it say so. What it says outlives the lock.
-func mark(fd int) (was bool, err error) {
-	var b [1]byte
+func mark(fd int) (was bool, left string, err error) {
+	var b [1 + maxLeft + 1]byte
 	n, err := unix.Pread(fd, b[:], 0)
 	if err != nil {
-		return false, fmt.Errorf("read: %w", err)
+		return false, "", fmt.Errorf("read: %w", err)
 	}
 	if n > 0 && b[0] == markInUse {
-		return true, nil
+		left, _, _ = strings.Cut(string(b[1:n]), "\n")
+		return true, left, nil
 	}
-	return false, writeAll(fd, []byte{markInUse})
+	// The old path goes as well: it must not be taken for the new one's.
+	return false, "", writeAll(fd, []byte{markInUse, '\n'})
+}
+
+// Leave writes down which directory will be there if this process is killed, for the one who gets the id Dirty. That one
+// may know no other trace of this process: leases are in a directory that every program can choose.
+func (s *Slot) Leave(dir string) error {
+	if len(dir) > maxLeft || strings.ContainsRune(dir, '\n') {
+		return fmt.Errorf("lease: user id %d: %q: %w", s.UID, dir, fs.ErrInvalid)
+	}
+	if err := writeAll(s.fd, []byte(string(markInUse)+dir+"\n")); err != nil {
+		return fmt.Errorf("lease: user id %d: %w", s.UID, err)
+	}
+	return nil
 }
 
 // Release gives the id back. The caller says by this that no process has it and nothing that it owned is left. Only the

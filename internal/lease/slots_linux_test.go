@@ -248,3 +248,42 @@ func TestTakeUID(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The one who gets an id that was not released learns what was written down, and nothing of those before.
+func TestSlotLeft(t *testing.T) {
+	t.Parallel()
+	s := openSlots(t, t.TempDir(), 1)
+	slot := take(t, s)
+	if slot.Left != "" {
+		t.Errorf("left %q", slot.Left)
+	}
+	long, short := "/"+strings.Repeat("x", 300), "/short"
+	for _, dir := range []string{long, short} {
+		if err := errors.Join(slot.Leave(dir), slot.Abandon()); err != nil {
+			t.Fatal(err)
+		}
+		if slot = take(t, s); !slot.Dirty || slot.Left != dir {
+			t.Errorf("dirty %v, left %q, must be %q", slot.Dirty, slot.Left, dir)
+		}
+	}
+	for _, bad := range []string{"/a\nb", strings.Repeat("x", 5000)} {
+		if err := slot.Leave(bad); err == nil {
+			t.Errorf("%.10q was accepted", bad)
+		}
+	}
+	if err := slot.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if slot = take(t, s); slot.Dirty || slot.Left != "" {
+		t.Errorf("released: dirty %v, left %q", slot.Dirty, slot.Left)
+	}
+	if err := slot.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	if slot = take(t, s); !slot.Dirty || slot.Left != "" {
+		t.Errorf("nothing written: dirty %v, left %q", slot.Dirty, slot.Left)
+	}
+	if err := slot.Release(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -30,6 +30,11 @@ func (r *Run) TakeLease(ctx context.Context) (err error) {
 	}
 	dir := filepath.Join(r.Host.Scratch, r.ID)
 	rec.Scratch = []string{dir}
+	if r.Slot != nil {
+		if err := r.Slot.Leave(dir); err != nil {
+			return err
+		}
+	}
 	if r.Host.Mounts {
 		rec.Mounts = rec.Scratch
 	}
@@ -45,9 +50,8 @@ func (r *Run) groupName() string { return strings.TrimPrefix(r.ID, lease.Prefix)
 // maxBusy is the number of reserved uids that may be in use by strangers before that is an error.
 const maxBusy = 16
 
-// takeUID returns a uid that no process has. One that a killed host program had is cleaned first, and only after its run is
-// over for that program's server as well, which would kill whoever has the uid then. One that belongs to processes of
-// somebody else is passed over.
+// takeUID returns a uid that no process has. One that a killed host program had is cleaned first. One that belongs to
+// processes of somebody else is passed over.
 func (h *Host) takeUID(ctx context.Context) (_ *lease.Slot, err error) {
 	var busy []*lease.Slot
 	defer func() {
@@ -61,11 +65,7 @@ func (h *Host) takeUID(ctx context.Context) (_ *lease.Slot, err error) {
 			return nil, err
 		}
 		if slot.Dirty {
-			err := h.sweep(ctx)
-			if err == nil {
-				err = supervise.KillUser(ctx, int(slot.UID))
-			}
-			if err != nil {
+			if err := h.clean(ctx, slot); err != nil {
 				return nil, errors.Join(err, slot.Abandon())
 			}
 		}
@@ -75,4 +75,20 @@ func (h *Host) takeUID(ctx context.Context) (_ *lease.Slot, err error) {
 		busy = append(busy, slot)
 	}
 	return nil, fmt.Errorf("the first %d reserved uids are in use by other processes: set Config.FirstUID", maxBusy)
+}
+
+// clean removes what the one who had the uid before has left, who may have had another state directory: the lease is then
+// not here, and the slot alone says where the run was. The wait in there is for the server of that program, which would
+// kill whoever has the uid then.
+func (h *Host) clean(ctx context.Context, slot *lease.Slot) error {
+	if slot.Left == "" {
+		return errors.Join(h.sweep(ctx), supervise.KillUser(ctx, int(slot.UID)))
+	}
+	if err := supervise.KillUser(ctx, int(slot.UID)); err != nil {
+		return err
+	}
+	h.SweepNow(ctx) // a lease of some other run that cannot be removed is no reason to do without this uid
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	return errors.Join(h.sweepScratch(ctx, slot.Left), supervise.KillUser(ctx, int(slot.UID)))
 }

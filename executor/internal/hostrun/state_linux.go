@@ -30,11 +30,8 @@ func (h *Host) openState() error {
 		return h.Unsupported("no state directory", fix, err)
 	}
 	if h.Root {
-		h.slots, err = lease.OpenSlots(lease.SlotConfig{
-			Dir: filepath.Join(dir, "uids"), Base: uint32(h.FirstUID), Count: uint32(h.UIDs),
-		})
-		if err != nil {
-			return h.Unsupported("no uids for runs", "set Config.FirstUID and Config.UIDs to a range that nothing uses", err)
+		if err := h.openSlots(dir); err != nil {
+			return err
 		}
 	}
 	h.Mounts = h.Root && !h.DiskScratch && !h.Lacks.Mounts && canMount(dir)
@@ -51,6 +48,35 @@ func (h *Host) openState() error {
 		return h.Unsupported("no scratch directory", fix, err)
 	}
 	return nil
+}
+
+// openSlots opens the locks of uids. A uid belongs to the machine, so they are in one place whatever the state directory is:
+// two executors that could not see each other's would give one uid to two runs, and each kill the other's.
+func (h *Host) openSlots(state string) error {
+	place := defaultStateDir(true)
+	if !ownRun() {
+		place = state
+	}
+	err := MakeDir(place)
+	if err == nil {
+		h.slots, err = lease.OpenSlots(lease.SlotConfig{
+			Dir: filepath.Join(place, "uids"), Base: uint32(h.FirstUID), Count: uint32(h.UIDs),
+		})
+	}
+	switch _, badRange := errors.AsType[*lease.RangeError](err); {
+	case err == nil:
+		return nil
+	case badRange:
+		return h.Unsupported("no uids for runs", "set Config.FirstUID and Config.UIDs to a range that nothing uses", err)
+	}
+	return h.Unsupported("no uids for runs", "make "+place+" a directory that only root can write to, whatever Config.StateDir is", err)
+}
+
+// ownRun reports whether the machine's directory for such files is this root's. That of a user namespace without a /run of
+// its own has another user's before it, and other uids than the machine.
+func ownRun() bool {
+	var st unix.Stat_t
+	return unix.Stat("/run", &st) != nil || st.Uid == 0
 }
 
 // defaultStateDir is in memory where that is possible: leases are worth nothing after the next boot, and a file costs ten

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,12 +33,16 @@ func (h *Host) sweep(ctx context.Context) error {
 		defer cancel()
 		h.Logger.InfoContext(ctx, "sweeping a run whose host program is gone", slog.String("id", rec.ID), slog.String("label", rec.Label))
 		var errs []error
+		var slot *lease.Slot
 		if rec.BootID == h.bootID {
-			errs = append(errs, h.sweepProcesses(ctx, rec))
+			var err error
+			slot, err = h.sweepProcesses(ctx, rec)
+			errs = append(errs, err)
 		}
 		for _, dir := range rec.Scratch {
 			errs = append(errs, h.sweepScratch(ctx, dir))
 		}
+		errs = append(errs, giveBack(slot, rec, errors.Join(errs...)))
 		if rec.Artifacts != "" {
 			errs = append(errs, artifact.RemoveTemps(rec.Artifacts, rec.ID))
 		}
@@ -48,21 +53,30 @@ func (h *Host) sweep(ctx context.Context) error {
 	})
 }
 
-// sweepProcesses kills what may still run.
-func (h *Host) sweepProcesses(ctx context.Context, rec lease.Record) error {
+// sweepProcesses kills what may still run, and returns the uid, if it has one that nobody had.
+func (h *Host) sweepProcesses(ctx context.Context, rec lease.Record) (*lease.Slot, error) {
 	if rec.UID == 0 || h.slots == nil {
-		return nil
+		return nil, nil
 	}
 	slot, err := h.slots.TakeUID(rec.UID)
 	if errors.Is(err, lease.ErrNoSlot) {
 		// A living run has the uid. It was given only after the kernel said that no process has it: ours are dead.
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := supervise.KillUser(ctx, int(rec.UID)); err != nil {
-		return errors.Join(err, slot.Abandon())
+	return slot, supervise.KillUser(ctx, int(rec.UID))
+}
+
+// giveBack releases the uid of a swept run. It is clean only now, when the guard is gone as well, and only if the run was
+// the last one that had it: another one, with a lease elsewhere, may have been killed since.
+func giveBack(slot *lease.Slot, rec lease.Record, failed error) error {
+	switch {
+	case slot == nil:
+		return nil
+	case failed != nil, slot.Dirty && slot.Left != "" && !slices.Contains(rec.Scratch, slot.Left):
+		return slot.Abandon()
 	}
 	return slot.Release()
 }
@@ -71,7 +85,7 @@ func (h *Host) sweepProcesses(ctx context.Context, rec lease.Record) error {
 // look like a run's directory.
 func (h *Host) sweepScratch(ctx context.Context, dir string) error {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), lease.Prefix) {
-		return fmt.Errorf("rlimit: lease names %q, which is no scratch directory", dir)
+		return fmt.Errorf("lease names %q, which is no scratch directory", dir)
 	}
 	if err := waitUnlocked(ctx, dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

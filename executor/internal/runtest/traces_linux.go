@@ -3,7 +3,6 @@
 package runtest
 
 import (
-	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,18 +30,6 @@ func StateDir(t testing.TB) string {
 		}
 	})
 	return dir
-}
-
-// UIDs is the size of the range that begins at FirstUID.
-const UIDs = 64
-
-// FirstUID is a range of uids for a state directory: the locks of reserved uids are in there, so two executors with
-// different ones must not have the same range, or each kills what it takes for its own.
-func FirstUID(state string) int {
-	const lowest, ranges = 20_000, 600
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(state))
-	return lowest + UIDs*int(h.Sum32()%ranges)
 }
 
 // TracesGone demands that nothing of runs below a state directory is left.
