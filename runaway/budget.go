@@ -99,7 +99,7 @@ func (s *scope) request(e *Estimate, m Meter) amounts {
 }
 
 // unaffordable finds a budget that has no room for a request and will have none when other iterations end.
-func (s *scope) unaffordable(want amounts) (*scope, finding, bool) {
+func (s *scope) unaffordable(want *amounts) (*scope, finding, bool) {
 	for k := range want {
 		least := want[k]
 		if least == everything {

@@ -5,9 +5,7 @@ package runaway_test
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -15,78 +13,6 @@ import (
 )
 
 var metered = &runaway.Options{Metered: runaway.MeterAll}
-
-// TestConcurrentReserveNeverExceeds: 64 goroutines, each of which spends at most what it reserved.
-func TestConcurrentReserveNeverExceeds(t *testing.T) {
-	t.Parallel()
-	const limit = 5000
-	l := runaway.Limits{
-		Budget: runaway.Usage{Tokens: limit, Cost: none, Calls: 700}, MaxConcurrent: 64, MaxIterations: 900,
-		NoImprovement: none,
-	}
-	g := open(t, runaway.UnsafeMemStore(), l, metered)
-	var spent, begun, open atomic.Int64
-	var all sync.WaitGroup
-	for worker := range 64 {
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(1, uint64(worker)))
-			for {
-				e := runaway.Estimate{Tokens: 1 + r.Int64N(20), Calls: 1, Cost: 3}
-				it, err := g.Begin(t.Context(), e)
-				if err != nil {
-					wantStop(t, err, 0)
-					return
-				}
-				begun.Add(1)
-				if open.Add(1) > 64 {
-					t.Error("too many iterations are open")
-				}
-				used := 1 + r.Int64N(e.Tokens)
-				spent.Add(used)
-				if err := it.Spend(runaway.Usage{Tokens: used, Calls: 1}); err != nil {
-					t.Errorf("spend within the reservation: %v", err)
-				}
-				open.Add(-1)
-				_ = it.End(accepted)
-			}
-		})
-	}
-	all.Wait()
-	st := g.Status()
-	if spent.Load() > limit || st.Spent.Tokens != spent.Load() || begun.Load() != int64(st.Attempts) ||
-		begun.Load() > 700 {
-		t.Errorf("%d tokens spent, %d begun: %+v", spent.Load(), begun.Load(), st)
-	}
-	if st.Reserved != (runaway.Usage{}) {
-		t.Errorf("reserved: %+v", st.Reserved)
-	}
-}
-
-// TestConcurrentCap: the cap and the streak hold however many ask.
-func TestConcurrentCap(t *testing.T) {
-	t.Parallel()
-	g := open(t, runaway.UnsafeMemStore(), runaway.Limits{MaxIterations: 100, MaxConcurrent: 64}, nil)
-	var begun atomic.Int64
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			for it, err := range g.Iterations(t.Context(), runaway.Estimate{}) {
-				if err != nil {
-					wantStop(t, err, runaway.ReasonIterations)
-					return
-				}
-				begun.Add(1)
-				if err := it.End(accepted); err != nil { // others may go on although the cap is reached
-					wantStop(t, err, runaway.ReasonIterations)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if begun.Load() != 100 {
-		t.Errorf("%d begun", begun.Load())
-	}
-}
 
 // TestFirstWave: without estimates one iteration gets everything, and the others wait until it has shown what one
 // costs.
@@ -277,26 +203,5 @@ func TestLateSpend(t *testing.T) {
 	g = reopen(t, g, s, l, metered)
 	if got := g.Status().Spent.Tokens; got != 11 {
 		t.Errorf("%d tokens spent", got)
-	}
-}
-
-// TestCrashCharges: an iteration that never ended is charged the larger of what it reserved and what it reported.
-func TestCrashCharges(t *testing.T) {
-	t.Parallel()
-	for reported, want := range map[int64]int64{0: 10, 4: 10, 25: 25} {
-		s, l := runaway.UnsafeMemStore(), runaway.Limits{Budget: runaway.Usage{Tokens: 100}}
-		crash := &crashStore{Store: s}
-		o := &runaway.Options{Metered: runaway.MeterAll, KillFile: t.TempDir() + "/STOP"}
-		g := open(t, crash, l, o)
-		if err := beginWith(t, g, runaway.Estimate{Tokens: 10}).Spend(runaway.Usage{Tokens: reported}); err != nil {
-			t.Fatal(err)
-		}
-		crash.crash()
-		_ = g.Close(t.Context())
-		g = open(t, s, l, metered)
-		if st := g.Status(); st.Spent.Tokens != want || st.Streak != 1 || st.Completed != 1 || st.Attempts != 1 ||
-			len(st.Open) != 0 {
-			t.Errorf("reported %d: %+v", reported, st)
-		}
 	}
 }

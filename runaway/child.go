@@ -22,7 +22,7 @@ func (it *Iteration) Child(ctx context.Context, name string, l Limits) (*Governo
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	r, _, err := it.enter()
+	r, _, err := it.enter((*lookout).look)
 	if r != nil {
 		defer r.unlock()
 	}

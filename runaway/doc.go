@@ -37,7 +37,8 @@
 // [*StopError] as their cause. Lifting a stop or raising a limit takes an [Amendment] with a name and a reason, which
 // is recorded and serves once.
 //
-// A kill file and a pause file are looked at in every call and once a second. Whatever else than "it does not exist"
+// A kill file and a pause file are looked at in every call and once a second, and so is whether their directories are
+// the same as at Open, but for Spend and End, which look at the files alone. Whatever else than "it does not exist"
 // comes of looking stops the run. The journal, these files and their directories belong outside of what variants can
 // change.
 //

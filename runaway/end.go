@@ -16,7 +16,7 @@ import (
 // it stops for; the outcome is recorded all the same. It is ErrLost if the iteration had ended, for instance because
 // it took too long: then this outcome counts for nothing.
 func (it *Iteration) End(o Outcome) error {
-	r, sl, err := it.enter()
+	r, sl, err := it.enter((*lookout).glance)
 	if r != nil {
 		defer r.unlock()
 	}
@@ -73,8 +73,10 @@ func (r *run) end(s *scope, sl *slot, o *Outcome, trusted bool) error {
 	r.unbind(sl, ErrLost)
 	o.clean()
 	rec := r.record(OpEnd, s, n)
-	rec.Usage, rec.Kind, rec.Scored, rec.Score, rec.Head, rec.Class = charge.usage(), o.Kind, o.Scored, o.Score,
-		o.Head, o.Class
+	charge.putInto(&rec.Usage)
+	rec.Kind, rec.Class = o.Kind, o.Class
+	rec.Scored, rec.Score = o.Scored, o.Score
+	rec.Head = o.Head
 	err := r.commit(rec, false)
 	r.warn(s)
 	r.retime()
@@ -90,9 +92,8 @@ func (r *run) end(s *scope, sl *slot, o *Outcome, trusted bool) error {
 
 // judgeOutcome stops a governor whose last outcomes are too bad.
 func (r *run) judgeOutcome(s *scope) {
-	if s.tripped {
-		f, _ := s.Tally.judge(&s.Limits)
-		r.halt(s, f, true, "", nil)
+	if s.tripped != 0 {
+		r.halt(s, s.finding(s.tripped), true, "", nil)
 	}
 }
 

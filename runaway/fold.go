@@ -151,7 +151,7 @@ func (l *ledger) settle(s *scope, sl *slot, r *Record, charge *amounts) {
 	if s.Tally.count(r, &s.Limits) {
 		l.remember(&s.Tally.Known, r.Head)
 	}
-	_, s.tripped = s.Tally.judge(&s.Limits)
+	s.tripped = s.Tally.judge(&s.Limits)
 }
 
 // drop takes an iteration off the list of open ones, which stays in the order in which they began.

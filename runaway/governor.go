@@ -94,14 +94,14 @@ func (g *Governor) tryBegin(e *Estimate, seen *sight) (*Iteration, wait, error) 
 		return nil, wait{}, g.scope.stopped()
 	}
 	want := g.scope.request(e, r.meter)
-	reserve, fits := r.reserve(g.scope, want)
+	reserve, fits := r.reserve(g.scope, &want)
 	if !fits {
-		if over, f, ok := g.scope.unaffordable(want); ok {
+		if over, f, ok := g.scope.unaffordable(&want); ok {
 			return nil, wait{}, r.halt(over, f, true, "nothing more can be reserved", nil)
 		}
 	}
-	if over, f, ok := g.scope.exhausted(); ok {
-		return nil, wait{}, r.halt(over, f, true, "", nil)
+	if over, why := g.scope.exhausted(); over != nil {
+		return nil, wait{}, r.halt(over, over.finding(why), true, "", nil)
 	}
 	if why := r.paused(g.scope); why != "" {
 		return nil, wait{r.change(), why}, nil
@@ -109,7 +109,7 @@ func (g *Governor) tryBegin(e *Estimate, seen *sight) (*Iteration, wait, error) 
 	if !fits || len(g.scope.Open) >= g.scope.Limits.MaxConcurrent {
 		return nil, wait{change: r.change()}, nil
 	}
-	it, err := r.begin(g, reserve, e.Unpriced)
+	it, err := r.begin(g, &reserve, e.Unpriced)
 	return it, wait{}, err
 }
 
@@ -123,58 +123,55 @@ func (r *run) refuse(s *scope, seen *sight) *StopError {
 	return s.stopped()
 }
 
-// exhausted finds a limit on the number or the outcome of iterations that is reached.
-func (s *scope) exhausted() (*scope, finding, bool) {
-	var over *scope
-	var first finding
+// exhausted finds a limit on the number or the outcome of iterations that is reached; nil if there is none.
+func (s *scope) exhausted() (over *scope, why Reason) {
 	for ; s != nil; s = s.parent {
-		if f, ok := s.exhaustedHere(); ok {
-			over, first = s, f
+		if here := s.exhaustedHere(); here != 0 {
+			over, why = s, here
 		}
 	}
-	return over, first, over != nil
+	return over, why
 }
 
-func (s *scope) exhaustedHere() (finding, bool) {
-	l, begun := &s.Limits, s.Begun+s.Nested
-	if begun >= l.MaxIterations {
-		return found(ReasonIterations, "MaxIterations", l.MaxIterations, begun), true
+func (s *scope) exhaustedHere() Reason {
+	switch begun := s.Begun + s.Nested; {
+	case begun >= s.Limits.MaxIterations:
+		return ReasonIterations
+	case s.tripped != 0:
+		return s.tripped
+	case begun >= s.Limits.Iterations:
+		return ReasonCompleted
 	}
-	if s.tripped {
-		return s.Tally.judge(l)
-	}
-	if begun >= l.Iterations {
-		return found(ReasonCompleted, "Iterations", l.Iterations, begun), true
-	}
-	return finding{}, false
+	return 0
 }
 
 // reserve turns a request into what is reserved; false if there is no room now.
-func (r *run) reserve(s *scope, want amounts) (amounts, bool) {
+func (r *run) reserve(s *scope, want *amounts) (reserved amounts, fits bool) {
 	if want.isZero() {
-		return want, true
+		return reserved, true
 	}
 	room := r.room(s)
 	for k, v := range want {
 		switch {
-		case v == 0:
 		case v == everything && room[k] > 0:
-			want[k] = room[k]
-		case v == everything || v > room[k]:
+			reserved[k] = room[k]
+		case v != 0 && (v == everything || v > room[k]):
 			return amounts{}, false
+		default:
+			reserved[k] = v
 		}
 	}
-	return want, true
+	return reserved, true
 }
 
 // begin counts the iteration, and makes that durable, before anybody can work in it.
-func (r *run) begin(g *Governor, reserve amounts, unpriced bool) (*Iteration, error) {
+func (r *run) begin(g *Governor, reserve *amounts, unpriced bool) (*Iteration, error) {
 	s := g.scope
 	n := s.Begun + 1
-	usage := reserve.usage()
-	usage.Unpriced = unpriced
 	rec := r.record(OpBegin, s, n)
-	rec.Parent, rec.Usage = s.Host, usage
+	rec.Parent = s.Host
+	reserve.putInto(&rec.Usage)
+	rec.Usage.Unpriced = unpriced
 	err := r.commit(rec, true)
 	if err != nil {
 		// It counts all the same: nobody knows whether the record is on the disk.
@@ -188,7 +185,7 @@ func (r *run) begin(g *Governor, reserve amounts, unpriced bool) (*Iteration, er
 	r.retime()
 	r.warn(s)
 	if r.out != nil {
-		r.emit(Event{Kind: EventBegin, Scope: s.Path, Iteration: n, Usage: usage})
+		r.emit(Event{Kind: EventBegin, Scope: s.Path, Iteration: n, Usage: r.rec.Usage})
 	}
 	if len(r.slab) == 0 {
 		r.slab = make([]Iteration, 64) // one allocation for many; none is ever used twice

@@ -38,7 +38,9 @@ func (l *ledger) spare() *slot {
 
 func (l *ledger) release(sl *slot) {
 	clear(sl.binds)
-	*sl = slot{live: live{binds: sl.binds[:0]}}
+	binds := sl.binds[:0]
+	*sl = slot{}
+	sl.binds = binds
 	l.free = append(l.free, sl)
 }
 
@@ -50,13 +52,13 @@ func (it *Iteration) Number() int {
 	return it.n
 }
 
-// enter takes the lock, looks at files and clocks, and finds the iteration if it is still open. The lock is held if and
-// only if the run is returned.
-func (it *Iteration) enter() (*run, *slot, error) {
+// enter looks at the files, takes the lock, looks at the clocks, and finds the iteration if it is still open. The lock
+// is held if and only if the run is returned.
+func (it *Iteration) enter(look func(*lookout) sight) (*run, *slot, error) {
 	if it == nil || it.run == nil {
 		return nil, nil, ErrLost
 	}
-	seen := it.run.files.look()
+	seen := look(&it.run.files)
 	r := it.run
 	r.lock()
 	if r.closed {
@@ -81,7 +83,7 @@ func (it *Iteration) Seen(f Fingerprint) (bool, error) {
 	if f.IsZero() {
 		return true, ErrNoFingerprint
 	}
-	r, sl, err := it.enter()
+	r, sl, err := it.enter((*lookout).look)
 	if r != nil {
 		defer r.unlock()
 	}
@@ -119,8 +121,8 @@ func (r *run) full() error {
 }
 
 // Check says whether the iteration may go on; nil if so, also after a stop that drains. Call it between steps. In a
-// pause it waits; that time does not count for PerIteration. Otherwise it costs two or three calls to the file
-// system.
+// pause it waits; that time does not count for PerIteration. Otherwise it costs a call to the file system for
+// each of the files and for each of their directories.
 //
 // The error is a *StopError, ErrLost, or the cause of the context, which in a pause also matches ErrPaused.
 func (it *Iteration) Check(ctx context.Context) error {
@@ -143,7 +145,7 @@ func (it *Iteration) Check(ctx context.Context) error {
 }
 
 func (it *Iteration) check() (wait, error) {
-	r, sl, err := it.enter()
+	r, sl, err := it.enter((*lookout).look)
 	if r != nil {
 		defer r.unlock()
 	}
@@ -188,7 +190,7 @@ func (it *Iteration) resumed() {
 func (it *Iteration) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(ctx)
 	b := &binding{cancel}
-	r, sl, err := it.enter()
+	r, sl, err := it.enter((*lookout).look)
 	if r != nil {
 		defer r.unlock()
 	}

@@ -55,7 +55,8 @@ type scope struct {
 	parent        *scope
 	most, maxRate amounts       // Budget and MaxRate with NoLimit as the largest number
 	width         time.Duration // of a slot of Rate
-	over, tripped bool          // a budget or rate was passed; a limit on outcomes is reached
+	over          bool          // a budget or rate was passed
+	tripped       Reason        // the limit on outcomes that is reached; 0: none
 	// Of this session only:
 	touched time.Duration // active time of the run when something was last asked of the governor
 	warned  warned
@@ -96,7 +97,7 @@ func (s *scope) cache(run time.Duration) {
 // judge finds out whether a limit is reached, once for each change, since it is asked at every admission.
 func (s *scope) judge() {
 	s.over = s.overspentHere()
-	_, s.tripped = s.Tally.judge(&s.Limits)
+	s.tripped = s.Tally.judge(&s.Limits)
 }
 
 func parentPath(path string) string {
@@ -156,9 +157,8 @@ func (s *scope) active(run time.Duration) time.Duration {
 	return s.Prior + run - s.Since
 }
 
-// kids yields the children that work in an iteration of the scope.
-func (l *ledger) kids(s *scope, n int) []*scope {
-	var kids []*scope
+// kids lists the children that work in an iteration of the scope.
+func (l *ledger) kids(s *scope, n int) (kids []*scope) {
 	for _, c := range l.Scopes[1:] {
 		if c.parent == s && c.Host == n {
 			kids = append(kids, c)

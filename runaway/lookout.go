@@ -27,7 +27,7 @@ type lookout struct {
 // its old name, or a file that is there would be gone.
 type watched struct {
 	path string
-	info fs.FileInfo
+	was  inode
 }
 
 // sight is what the lookout saw.
@@ -37,38 +37,66 @@ type sight struct {
 	err   error  // what could not be seen; kill says so too
 }
 
-// look does not need the lock of the run: a file system that hangs must not keep others from stopping.
+// look looks for the files, and whether their directories are still the same. Like lookForFiles, it does not need the
+// lock of the run: a file system that hangs must not keep others from stopping.
 func (o *lookout) look() (s sight) {
-	if o.kill == "" && o.pause == "" {
-		return s
-	}
-	present := func(path string) bool {
-		if path == "" || s.err != nil {
-			return false
+	o.lookForFiles(&s)
+	for i := range o.dirs {
+		if s.err == nil {
+			s.err = o.dirs[i].same()
 		}
-		_, err := os.Lstat(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.err = err
-		}
-		return err == nil
 	}
-	if present(o.kill) {
+	s.settle()
+	return s
+}
+
+// glance looks for the files only. It is for calls that report what is over: the next one that lets something begin or
+// go on looks at the directories too, as the watcher does, and each look costs more than the accounting of an
+// iteration.
+func (o *lookout) glance() (s sight) {
+	o.lookForFiles(&s)
+	s.settle()
+	return s
+}
+
+func (o *lookout) lookForFiles(s *sight) {
+	if s.present(o.kill) {
 		s.kill = fmt.Sprintf("%q is there", o.kill)
 	}
-	if present(o.pause) {
+	if s.present(o.pause) {
 		s.pause = fmt.Sprintf("%q is there", o.pause)
 	}
-	for _, d := range o.dirs {
-		if info, err := os.Lstat(d.path); err != nil {
-			s.err = err
-		} else if !os.SameFile(info, d.info) {
-			s.err = fmt.Errorf("%q is another directory than it was", d.path)
-		}
+}
+
+// present reports whether a file is there. Any error but one stops the run.
+func (s *sight) present(path string) bool {
+	if path == "" || s.err != nil {
+		return false
 	}
+	_, err := lstat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.err = err
+	}
+	return err == nil
+}
+
+// settle makes what could not be seen a reason to stop.
+func (s *sight) settle() {
 	if s.err != nil && s.kill == "" {
 		s.kill = "whether the run may go on cannot be seen"
 	}
-	return s
+}
+
+// same is an error unless the directory is the one it was.
+func (d *watched) same() error {
+	is, err := lstat(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%q is gone: %w", d.path, err)
+	case err == nil && is != d.was:
+		return fmt.Errorf("%q is another directory than it was", d.path)
+	}
+	return err
 }
 
 // watch adds a file. Its directory must be there, outside the tree, and nobody but the host and root may write to it.
@@ -88,7 +116,8 @@ func (o *lookout) watch(file *string, path, tree string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}
-	if err := onlyOurs(dir, info); err != nil {
+	was, err := onlyOurs(dir, info)
+	if err != nil {
 		return err
 	}
 	*file = filepath.Join(dir, filepath.Base(abs))
@@ -97,7 +126,7 @@ func (o *lookout) watch(file *string, path, tree string) error {
 			return nil
 		}
 	}
-	o.dirs = append(o.dirs, watched{dir, info})
+	o.dirs = append(o.dirs, watched{dir, was})
 	return nil
 }
 

@@ -13,7 +13,8 @@ import (
 type memStore struct {
 	claimed atomic.Bool
 	runID   string
-	records []Record
+	records []compact
+	whole   map[int]*Record // those that are not compact, by their place in records
 }
 
 // UnsafeMemStore returns a store for tests: it forgets everything with the process, so a crash resets every count. It
@@ -43,7 +44,11 @@ func (m *memStore) replay(ctx context.Context, runID string, apply func(*Record)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := apply(&m.records[i]); err != nil {
+		r := m.whole[i]
+		if r == nil {
+			r = m.records[i].record()
+		}
+		if err := apply(r); err != nil {
 			return err
 		}
 	}
@@ -54,7 +59,7 @@ func (m *memStore) Append(r *Record, _ bool) error {
 	if !m.claimed.Load() {
 		return ErrClosed
 	}
-	m.records = append(m.records, *r)
+	m.add(r)
 	return nil
 }
 
@@ -62,10 +67,24 @@ func (m *memStore) Snapshot(r *Record) error {
 	if !m.claimed.Load() {
 		return ErrClosed
 	}
-	snap := *r
-	snap.Snapshot = slices.Clone(r.Snapshot)
-	m.records = append(m.records[:0], snap)
+	m.records = m.records[:0]
+	clear(m.whole)
+	m.add(r)
 	return nil
+}
+
+func (m *memStore) add(r *Record) {
+	m.records = append(m.records, compact{})
+	last := len(m.records) - 1
+	if m.records[last].pack(r) {
+		return
+	}
+	whole := *r
+	whole.Snapshot = slices.Clone(r.Snapshot)
+	if m.whole == nil {
+		m.whole = map[int]*Record{}
+	}
+	m.whole[last] = &whole
 }
 
 func (m *memStore) Close() error {

@@ -72,8 +72,10 @@ func (r *run) unlock() {
 
 // record begins a record of an iteration, which has to be committed before the next one.
 func (r *run) record(op Op, s *scope, n int) *Record {
-	r.rec = Record{Op: op, Scope: s.Path, Iteration: n}
-	return &r.rec
+	rec := &r.rec
+	*rec = Record{} // cleared in place; a literal with values would be built elsewhere and copied
+	rec.Op, rec.Scope, rec.Iteration = op, s.Path, n
+	return rec
 }
 
 // commit records something and makes it so. If the record cannot be written, it counts in memory all the same, and the

@@ -15,7 +15,7 @@ import (
 // known the iteration will be charged at least its reservation. ErrLost: the iteration has ended; what it reports is
 // charged on top of what it was charged then, since it is gone. After Close nothing is recorded any more.
 func (it *Iteration) Spend(u Usage) error {
-	r, sl, err := it.enter()
+	r, sl, err := it.enter((*lookout).glance)
 	if r == nil {
 		return err
 	}

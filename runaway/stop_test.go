@@ -91,10 +91,18 @@ func TestKillFileCannotBeSeen(t *testing.T) {
 			g := open(t, runaway.UnsafeMemStore(), runaway.Limits{}, &runaway.Options{KillFile: filepath.Join(dir,
 				"STOP")})
 			once(t, g, accepted)
+			other := open(t, runaway.UnsafeMemStore(), runaway.Limits{}, &runaway.Options{KillFile: filepath.Join(dir,
+				"STOP")})
+			it, err := other.Begin(t.Context(), runaway.Estimate{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := spoil(dir); err != nil {
 				t.Fatal(err)
 			}
-			_, err := g.Begin(t.Context(), runaway.Estimate{})
+			wantStop(t, it.Check(t.Context()), runaway.ReasonKillFile)
+			_ = it.End(rejected)
+			_, err = g.Begin(t.Context(), runaway.Estimate{})
 			stop := wantStop(t, err, runaway.ReasonKillFile)
 			if name == "gone" && !errors.Is(stop, fs.ErrNotExist) {
 				t.Errorf("the cause is missing: %v", stop)

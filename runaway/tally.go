@@ -28,7 +28,8 @@ type tally struct {
 
 // count takes the outcome of one iteration. It reports whether a new head has to be remembered.
 func (t *tally) count(r *Record, l *Limits) (fresh bool) {
-	fresh = r.Kind == Accepted && (r.Head.IsZero() || !t.Known.has(r.Head))
+	named := !r.Head.IsZero()
+	fresh = r.Kind == Accepted && !(named && t.Known.has(r.Head))
 	t.countScore(r, l, fresh)
 	if r.Kind == Neutral {
 		t.Neutral++
@@ -44,13 +45,13 @@ func (t *tally) count(r *Record, l *Limits) (fresh bool) {
 		t.countClass(r.Class)
 		return false
 	}
-	if !r.Head.IsZero() {
+	if named {
 		t.Heads.add(r.Head, l.MaxCycle)
 	}
 	if fresh {
 		t.Streak = 0
 	}
-	return fresh && !r.Head.IsZero()
+	return fresh && named
 }
 
 func (t *tally) countClass(class string) {
@@ -89,31 +90,55 @@ type finding struct {
 	limit, value string
 }
 
-// judge names the first limit on variants that is reached, in the order of the reasons.
-func (t *tally) judge(l *Limits) (finding, bool) {
+// judge names the first limit on variants that is reached, in the order of the reasons; 0: none is.
+func (t *tally) judge(l *Limits) Reason {
 	switch {
 	case t.Streak >= l.MaxConsecutiveFailures:
-		return found(ReasonConsecutiveFailures, "MaxConsecutiveFailures", l.MaxConsecutiveFailures, t.Streak), true
+		return ReasonConsecutiveFailures
 	case reached(t.Recent.Failures, l.MaxFailures):
-		return finding{ReasonFailureRate, fmt.Sprintf("MaxFailures %d of %d", l.MaxFailures, l.FailureWindow),
-			fmt.Sprintf("%d of %d", t.Recent.Failures, len(t.Recent.Failed))}, true
+		return ReasonFailureRate
 	case reached(t.ClassRow, l.MaxSameClass):
-		return finding{ReasonSameClass, fmt.Sprintf("MaxSameClass %d", l.MaxSameClass),
-			fmt.Sprintf("%d of %q", t.ClassRow, t.Class)}, true
+		return ReasonSameClass
 	case reached(t.Dups, l.MaxDuplicates):
-		return found(ReasonDuplicates, "MaxDuplicates", l.MaxDuplicates, t.Dups), true
-	}
-	if k := t.Heads.period(l.MaxCycle); k > 0 {
-		return finding{ReasonOscillation, fmt.Sprintf("MaxCycle %d", l.MaxCycle),
-			fmt.Sprintf("a period of %d, %d times", k, cycles)}, true
-	}
-	switch {
+		return ReasonDuplicates
+	case t.Heads.period(l.MaxCycle) > 0:
+		return ReasonOscillation
 	case reached(t.Stale, l.NoImprovement):
-		return found(ReasonNoImprovement, "NoImprovement", l.NoImprovement, t.Stale), true
+		return ReasonNoImprovement
 	case t.Neutral >= l.MaxNeutral:
-		return found(ReasonNeutralRow, "MaxNeutral", l.MaxNeutral, t.Neutral), true
+		return ReasonNeutralRow
 	}
-	return finding{}, false
+	return 0
+}
+
+// finding puts into words why a limit on the number or the outcome of iterations is reached. That costs more than all
+// else in an iteration, so only a stop does it.
+func (s *scope) finding(why Reason) finding {
+	t, l := &s.Tally, &s.Limits
+	switch why {
+	case ReasonIterations:
+		return found(why, "MaxIterations", l.MaxIterations, s.Begun+s.Nested)
+	case ReasonCompleted:
+		return found(why, "Iterations", l.Iterations, s.Begun+s.Nested)
+	case ReasonConsecutiveFailures:
+		return found(why, "MaxConsecutiveFailures", l.MaxConsecutiveFailures, t.Streak)
+	case ReasonFailureRate:
+		return finding{why, fmt.Sprintf("MaxFailures %d of %d", l.MaxFailures, l.FailureWindow),
+			fmt.Sprintf("%d of %d", t.Recent.Failures, len(t.Recent.Failed))}
+	case ReasonSameClass:
+		return finding{why, fmt.Sprintf("MaxSameClass %d", l.MaxSameClass),
+			fmt.Sprintf("%d of %q", t.ClassRow, t.Class)}
+	case ReasonDuplicates:
+		return found(why, "MaxDuplicates", l.MaxDuplicates, t.Dups)
+	case ReasonOscillation:
+		return finding{why, fmt.Sprintf("MaxCycle %d", l.MaxCycle),
+			fmt.Sprintf("a period of %d, %d times", t.Heads.period(l.MaxCycle), cycles)}
+	case ReasonNoImprovement:
+		return found(why, "NoImprovement", l.NoImprovement, t.Stale)
+	case ReasonNeutralRow:
+		return found(why, "MaxNeutral", l.MaxNeutral, t.Neutral)
+	}
+	return finding{reason: why}
 }
 
 func found(r Reason, name string, limit, value int) finding {

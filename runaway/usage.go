@@ -76,8 +76,14 @@ func (u Usage) amounts() amounts { return amounts{int64(u.Cost), u.Tokens, u.Cal
 // negative reports whether an amount is below zero. As something spent it would be a refund.
 func (u *Usage) negative() bool { return int64(u.Cost)|u.Tokens|u.Calls|int64(u.CPU) < 0 }
 
-func (a amounts) usage() Usage {
-	return Usage{Cost: Micro(a[cost]), Tokens: a[tokens], Calls: a[calls], CPU: time.Duration(a[cpu])}
+func (a amounts) usage() (u Usage) {
+	a.putInto(&u)
+	return u
+}
+
+// putInto sets the counted fields.
+func (a *amounts) putInto(u *Usage) {
+	u.Cost, u.Tokens, u.Calls, u.CPU = Micro(a[cost]), a[tokens], a[calls], time.Duration(a[cpu])
 }
 
 // format prints one field the way a person reads it.

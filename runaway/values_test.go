@@ -6,11 +6,24 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/evoseal/containment/runaway"
 )
+
+func TestMicro(t *testing.T) {
+	t.Parallel()
+	for m, want := range map[runaway.Micro]string{
+		0: "0.000000", 1_250_000: "1.250000", -1: "-0.000001", math.MaxInt64: "9223372036854.775807",
+		math.MinInt64: "-9223372036854.775808",
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("%d: %s, want %s", int64(m), got, want)
+		}
+	}
+}
 
 func TestReasonsAndKindsAsText(t *testing.T) {
 	t.Parallel()

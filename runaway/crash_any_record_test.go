@@ -141,7 +141,7 @@ func notLower(before, after runaway.Status, powerLost bool) (lower []string) {
 
 // Random steps, a crash at any record, with and without a loss of power and a torn record: no count falls, and a stop
 // that was said to stand stands.
-func TestReviewCrashAtAnyRecord(t *testing.T) {
+func TestCrashAtAnyRecord(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "STOP")
 	synctest.Test(t, func(t *testing.T) { crashAtAnyRecord(t, file) }) // waits take no time
@@ -196,7 +196,7 @@ func crashAtAnyRecord(t *testing.T, file string) {
 }
 
 // The same with a loss of power: everything after the last durable record is gone.
-func TestReviewPowerLossAtAnyRecord(t *testing.T) {
+func TestPowerLossAtAnyRecord(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "STOP")
 	synctest.Test(t, func(t *testing.T) { powerLossAtAnyRecord(t, file) })
