@@ -90,7 +90,8 @@ func TestUIDOfAnotherState(t *testing.T) {
 	}
 	const alive = 100 * time.Millisecond
 	begin := time.Now()
-	time.AfterFunc(alive, func() { _ = unix.Flock(int(guard.Fd()), unix.LOCK_UN) })
+	gone := make(chan error, 1)
+	time.AfterFunc(alive, func() { gone <- unix.Flock(int(guard.Fd()), unix.LOCK_UN) })
 	var taken []*lease.Slot
 	for range testUIDs {
 		slot, err := h.takeUID(t.Context())
@@ -101,6 +102,9 @@ func TestUIDOfAnotherState(t *testing.T) {
 	}
 	if time.Since(begin) < alive {
 		t.Error("a uid was given away that a guard could still kill")
+	}
+	if err := <-gone; err != nil {
+		t.Fatal(err)
 	}
 	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what the run left is there: %v", err)
