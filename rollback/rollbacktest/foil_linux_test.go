@@ -117,7 +117,7 @@ func TestFoils(t *testing.T) {
 				testenv.Need(t, c.needs)
 			}
 			for _, id := range c.caught {
-				if err := caseOf(t, id).Check(t.Context(), c.open, t.TempDir()); !errors.Is(err, ErrBreach) {
+				if err := breach(t, id, c.open); !errors.Is(err, ErrBreach) {
 					t.Errorf("%s does not catch it: %v", id, err)
 				}
 			}

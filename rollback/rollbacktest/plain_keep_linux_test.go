@@ -123,7 +123,7 @@ func (p *plain) Prune(ctx context.Context, r rollback.Retention) (rollback.Prune
 		if err := p.sweep(live, &done); err != nil {
 			return done, err
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	for _, m := range go_ {
 		if err := os.Remove(p.dir + "/ckpt/" + m.Checkpoint.ID.String()); err != nil {
