@@ -50,7 +50,7 @@ vet:
 # Everything must compile where it does not work, and say so when it is called.
 cross:
 	for target in $(TARGETS); do
-		for module in $(MODULES); do
+		for module in $(RELEASED); do
 			cd "$$module"
 			echo "go vet, $$module, $$target"
 			GOWORK=off CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go vet ./...

@@ -111,6 +111,7 @@ var foils = []struct {
 }
 
 func TestFoils(t *testing.T) {
+	inMemory(t)
 	for _, c := range foils {
 		t.Run(c.name, func(t *testing.T) {
 			if c.needs != "" {

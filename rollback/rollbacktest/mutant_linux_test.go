@@ -7,6 +7,8 @@ import (
 	"flag"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A suite that lets a broken store pass is worse than none, so each mutant is the plain store with one defect, and the
@@ -124,7 +126,18 @@ var mutants = map[defect][]string{
 	pruneIgnoresLock:   {"L3"},
 }
 
+// inMemory lets a test make its directories where creating a file costs little. What a mutant does wrong it does there
+// too; the store itself is tested on what the temporary directory is on.
+func inMemory(t *testing.T) {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &st); err == nil && st.Type == unix.TMPFS_MAGIC {
+		t.Setenv("TMPDIR", "/dev/shm")
+	}
+}
+
 func TestMutants(t *testing.T) {
+	inMemory(t)
 	for d, ids := range mutants {
 		t.Run(string(d), func(t *testing.T) {
 			if working(t, openPlain(d)) {
@@ -169,6 +182,7 @@ var long = flag.Bool("suite.long", false, "let the plain store pass the whole su
 // TestPlain: the suite demands nothing that only one store can do. By default a few cases of each theme; that the
 // others hold changes only with the suite.
 func TestPlain(t *testing.T) {
+	inMemory(t)
 	if *long || working(t, openPlain(captured)) {
 		Run(t, openPlain(captured))
 		return
