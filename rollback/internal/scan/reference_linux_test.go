@@ -121,6 +121,9 @@ func plainEntry(t testing.TB, root, path string, xattrs bool) object.Entry {
 		t.Fatal(err)
 	}
 	e := object.Entry{Name: filepath.Base(path), Mode: uint32(st.Mode) & 0o7777}
+	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o6000 != 0 {
+		e.UID, e.GID = st.Uid, st.Gid
+	}
 	e.Sec, e.Nsec = st.Mtim.Sec, uint32(st.Mtim.Nsec)
 	if path == "." {
 		e.Name = ""
