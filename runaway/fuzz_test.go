@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 // shaky is a store that can die, lose what was not durable, and tear its last record.
 type shaky struct {
+	mu      sync.Mutex // a governor writes also when nobody asks
 	records []runaway.Record
 	durable int
 	left    int // records until it dies
@@ -26,6 +28,8 @@ type shaky struct {
 var errShaky = errors.New("the store has failed")
 
 func (s *shaky) Load(_ context.Context, _ string, apply func(*runaway.Record) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.records) == 0 {
 		return runaway.ErrNoState
 	}
@@ -38,6 +42,8 @@ func (s *shaky) Load(_ context.Context, _ string, apply func(*runaway.Record) er
 }
 
 func (s *shaky) Append(r *runaway.Record, durable bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.left--; s.left < 0 {
 		return errShaky
 	}
@@ -60,8 +66,21 @@ func (s *shaky) Append(r *runaway.Record, durable bool) error {
 func (s *shaky) Close() error { return nil }
 func (s *shaky) Dir() string  { return "/" } // nobody but root may write there, so a kill file can be looked for
 
+// die lets the store fail after some records more, and reports whether it was well until now.
+func (s *shaky) die(after int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left <= 1000 {
+		return false
+	}
+	s.left = after
+	return true
+}
+
 // crash ends the process: with a loss of power, what was not synced is gone, and one record may be torn.
 func (s *shaky) crash(powerLost, torn bool, keep int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if powerLost {
 		s.records = s.records[:s.durable+keep%(len(s.records)-s.durable+1)]
 	}
@@ -193,9 +212,7 @@ func (m *model) play(ops []byte) {
 		op, arg := ops[i], ops[i+1]
 		if op >= 0xe0 {
 			// The store dies after some records more; what is admitted from then on is not known to have begun.
-			if m.store.left > 1000 {
-				m.store.left = int(arg % 8)
-			} else {
+			if !m.store.die(int(arg % 8)) {
 				_ = m.g.Close(m.t.Context())
 				m.check("after the crash")
 				before := m.g.Status()
