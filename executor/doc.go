@@ -30,7 +30,8 @@
 //   - C2: The environment is [BaseEnv] with Spec.Env over it. No process in between has another one that could be read.
 //   - C3: The payload has the descriptors 0, 1 and 2 and no others, whatever its host has open.
 //   - C4: It works on a private copy of Workspace, and the original never changes. Links stay links; special files are
-//     refused; [DefaultHidden] names are left out.
+//     refused; [DefaultHidden] names are left out. What Overlay holds stands in the copy as if Workspace had held it,
+//     and nothing of Workspace that is in the way is opened or followed.
 //   - C5: Dir exists and is visible inside, or nothing is started. No other directory takes its place.
 //   - C6: What is hidden can be neither read nor written; what is read-only is so all the way down. Rules may name what
 //     does not exist, and nothing is created for them. A missing mount source is an error that names it.

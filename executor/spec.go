@@ -32,6 +32,16 @@ type Spec struct {
 	// Mounts are further files and directories of the host that the run may see.
 	Mounts []Mount
 
+	// Overlay, if not empty, is an absolute directory of the host. Its regular files stand in the private copy instead
+	// of what the workspace has under their paths, or beside it, as if the workspace had held them all along: ReadOnly,
+	// Hidden and the limits apply to them. So what judges a variant, its tests and build files, is the caller's copy,
+	// whatever the variant did to its tree. A link, a file or a special file of the workspace that is in the way of a
+	// directory of Overlay is replaced and never followed, and so is anything in the way of one of its files;
+	// directories that both have are joined and keep the workspace's mode. Anything in Overlay but directories and
+	// regular files is an error, and nothing starts. Overlay must not overlap Workspace or ArtifactDir: what a variant
+	// can write to is no trusted copy.
+	Overlay string
+
 	// ReadOnly lists workspace paths, slash-separated, that the run cannot change, replace or remove. They need not
 	// exist. A non-empty list requires [ProtectedReadOnly].
 	ReadOnly []string

@@ -15,11 +15,12 @@ import (
 const maxLabel = 128
 
 // Validate returns nil or a [*SpecError] that names every fault. It starts nothing and changes nothing; it looks at the
-// file system only to see whether Workspace is a directory and how it lies to ArtifactDir.
+// file system only to see whether Workspace and Overlay are directories, and how they and ArtifactDir lie to each other.
 func (s Spec) Validate() error {
 	var c checker
 	c.args(s.Args)
 	c.workspace(s.Workspace)
+	c.overlay(s)
 	c.env(s.Env)
 	c.inside("Dir", s.Dir, true)
 	for i, p := range s.ReadOnly {

@@ -36,6 +36,24 @@ func (c *checker) workspace(dir string) {
 	}
 }
 
+// overlay demands a directory of its own. A link is refused: whoever can turn it decides what is trusted.
+func (c *checker) overlay(s Spec) {
+	if s.Overlay == "" || !c.absolute("Overlay", s.Overlay) {
+		return
+	}
+	dir := filepath.Clean(s.Overlay) // a slash at the end would follow the link
+	switch fi, err := os.Lstat(dir); {
+	case err != nil:
+		c.fault("Overlay", "%q must exist (%v)", dir, err)
+	case !fi.IsDir():
+		c.fault("Overlay", "%q must be a directory, and no link to one", dir)
+	case s.Workspace != "" && !hasNUL(s.Workspace) && overlap(s.Workspace, dir):
+		c.fault("Overlay", "%q must neither lie in Workspace nor contain it", dir)
+	case len(s.Artifacts) > 0 && s.ArtifactDir != "" && !hasNUL(s.ArtifactDir) && overlap(s.ArtifactDir, dir):
+		c.fault("Overlay", "%q must neither lie in ArtifactDir nor contain it", dir)
+	}
+}
+
 // hasDotDot reports whether a component of p is "..", for every separator that this system knows.
 func hasDotDot(p string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(p), "/"), "..")

@@ -71,7 +71,10 @@ func TestValid(t *testing.T) {
 		"artifacts beside a workspace with the same beginning": func(s *executor.Spec) {
 			s.Artifacts, s.ArtifactDir = []string{"**"}, s.Workspace+"-out"
 		},
-		"no artifacts, any directory": func(s *executor.Spec) { s.ArtifactDir = s.Workspace },
+		"overlay beside the workspace":     func(s *executor.Spec) { s.Overlay = out },
+		"overlay, slash at the end":        func(s *executor.Spec) { s.Overlay = out + "/" },
+		"overlay where artifacts would go": func(s *executor.Spec) { s.Overlay, s.ArtifactDir = out, out },
+		"no artifacts, any directory":      func(s *executor.Spec) { s.ArtifactDir = s.Workspace },
 		"limits at their floor": func(s *executor.Spec) {
 			s.Limits = executor.Limits{
 				Wall: time.Millisecond, CPU: time.Millisecond, CPUs: 0.01, Memory: 16 << 20, Disk: 64 << 10, FileSize: 1,
@@ -133,6 +136,12 @@ func TestFaults(t *testing.T) {
 		{"same Target", func(s *executor.Spec) {
 			s.Mounts = []executor.Mount{{Source: "/a"}, {Source: "/b", Target: "/a/"}, {Source: "/c"}, {Source: "/a/."}}
 		}, "Mounts[1].Target Mounts[3].Target"},
+		{"Overlay relative", func(s *executor.Spec) { s.Overlay = "a" }, "Overlay"},
+		{"Overlay upwards", func(s *executor.Spec) { s.Overlay = "/a/../b" }, "Overlay"},
+		{"Overlay is the root", func(s *executor.Spec) { s.Overlay = "//" }, "Overlay"},
+		{"Overlay with NUL", func(s *executor.Spec) { s.Overlay = "/a\x00" }, "Overlay"},
+		{"Overlay missing", func(s *executor.Spec) { s.Overlay = file + ": none" }, "Overlay"},
+		{"Overlay is a file", func(s *executor.Spec) { s.Overlay = file }, "Overlay"},
 		{"artifacts without a directory", func(s *executor.Spec) { s.Artifacts = []string{"a"} }, "ArtifactDir"},
 		{"NUL in ArtifactDir", func(s *executor.Spec) { s.Artifacts, s.ArtifactDir = []string{"a"}, "/tmp/\x00" }, "ArtifactDir"},
 		{"wall", func(s *executor.Spec) { s.Limits.Wall = time.Microsecond }, "Limits.Wall"},
@@ -236,6 +245,27 @@ func TestArtifactDirOverlap(t *testing.T) {
 			if diff := cmp.Diff([]string{"ArtifactDir"}, fields(t, s)); diff != "" {
 				t.Errorf("workspace %q, ArtifactDir %q (-want +got):\n%s", workspace, dir, diff)
 			}
+		}
+	}
+}
+
+// What a variant can write to is no trusted copy, and neither is what a link leads to.
+func TestOverlayPlace(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	if err := errors.Join(os.MkdirAll(at("ws/sub"), 0o700), os.MkdirAll(at("out/sub"), 0o700), os.Mkdir(at("trusted"), 0o700),
+		os.Symlink(at("trusted"), at("link")), os.Symlink(at("ws"), at("alias"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, overlay := range map[string]string{
+		"the workspace": at("ws"), "inside": at("ws/sub"), "around": base, "through a link above": at("alias/sub"),
+		"a link": at("link"), "a link with a slash": at("link") + "/", "a link with a dot": at("link") + "/.",
+		"the artifacts": at("out"), "inside the artifacts": at("out/sub"),
+	} {
+		s := executor.Spec{Args: []string{"true"}, Workspace: at("ws"), Artifacts: []string{"a"}, ArtifactDir: at("out"), Overlay: overlay}
+		if diff := cmp.Diff([]string{"Overlay"}, fields(t, s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

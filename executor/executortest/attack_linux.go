@@ -32,14 +32,19 @@ func attack(name, why string, needs executor.Capability, p probe) Case {
 
 // attackUnder is attack with a control of its own, for what plain execution on a copy would hold as well.
 func attackUnder(name, why string, needs executor.Capability, weak control, p probe) Case {
-	return Case{Name: name, Why: why, Needs: needs, Check: func(ctx context.Context, ex executor.Executor) error {
-		return watched(ctx, name, func(ctx context.Context) error {
-			if err := controlled(ctx, name, weak, p); err != nil {
-				return err
-			}
-			return attempt(ctx, name, ex, false, p)
-		})
-	}}
+	outside := func(ctx context.Context) error { return controlled(ctx, name, weak, p) }
+	return Case{
+		Name: name, Why: why, Needs: needs,
+		Control: func(ctx context.Context) error { return watched(ctx, name, outside) },
+		Check: func(ctx context.Context, ex executor.Executor) error {
+			return watched(ctx, name, func(ctx context.Context) error {
+				if err := outside(ctx); err != nil {
+					return err
+				}
+				return attempt(ctx, name, ex, false, p)
+			})
+		},
+	}
 }
 
 // attempt sets a scene, lets one probe play on it and clears it away, whatever the probe found.

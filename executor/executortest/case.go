@@ -19,13 +19,31 @@ type Case struct {
 	// Needs are the capabilities that the case attacks; zero: it holds for every executor.
 	Needs executor.Capability
 
-	// Check returns nil if the executor holds, else an error that matches ErrBreach or ErrInconclusive. It is to be called
-	// only if Needs are promised, and not while another check of this process runs, unless both have no Needs.
+	// Alone says that the case measures or changes something that the whole process has only once (its heap, its umask,
+	// the processes of a uid), or that it measures time: no other check of this process may run meanwhile.
+	Alone bool
+
+	// Control makes the attack where nothing holds it, once per process, and returns nil if it succeeded there. Check
+	// does that by itself, first. Nil: the case needs no control, because it reads the property itself from the kernel.
+	Control func(ctx context.Context) error
+
+	// Check returns nil if the executor holds, else an error that matches ErrBreach or ErrInconclusive. It is to be
+	// called only if Needs are promised. Checks may run at the same time, unless one of them is Alone.
 	Check func(ctx context.Context, ex executor.Executor) error
+}
+
+// alone marks a case that must run by itself.
+func alone(c Case) Case {
+	c.Alone = true
+	return c
 }
 
 // Cases returns every case, grouped by theme, in a fixed order. The slice is the caller's.
 func Cases() []Case { return cases() }
+
+// Prepare copies the running binary, which is every attack's program, once for all checks until release is called.
+// Without it each check that runs by itself makes a copy.
+func Prepare() (release func()) { return keepTemplate() }
 
 // Every case ends by itself within deadline, or the watchdog ends it a little later. The first is generous, because a
 // slow machine must not turn into a verdict; the second is for an executor that does not heed its context.

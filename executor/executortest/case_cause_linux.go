@@ -32,10 +32,10 @@ func causeCases() []Case {
 			0, noInterpreter),
 		check("not-executable", "a file without the execute bit, or in no known format, was never started",
 			0, notExecutable),
-		check("wall", "a run without an end must end at its limit", 0, wallTimeout),
-		check("cancel-before", "a context that is done starts nothing", 0, cancelBefore),
-		check("cancel-during", "a cancelled run ends at once and says so", 0, cancelDuring),
-		check("cancel-after", "a context that ends after the run changes nothing", 0, cancelAfter),
+		alone(check("wall", "a run without an end must end at its limit", 0, wallTimeout)),
+		alone(check("cancel-before", "a context that is done starts nothing", 0, cancelBefore)),
+		alone(check("cancel-during", "a cancelled run ends at once and says so", 0, cancelDuring)),
+		alone(check("cancel-after", "a context that ends after the run changes nothing", 0, cancelAfter)),
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 // concurrencyCases hold for every executor: runs do not meet, and nothing remains.
 func concurrencyCases() []Case {
 	return []Case{
-		check("parallel", "runs at the same time must not mix files, environments, output or results", 0, parallel),
-		check("parallel-limits", "one run's limit must not end another run", 0, parallelLimits),
-		check("leak", "what one run leaves behind stops the host after ten thousand", 0, leak),
+		alone(check("parallel", "runs at the same time must not mix files, environments, output or results", 0, parallel)),
+		alone(check("parallel-limits", "one run's limit must not end another run", 0, parallelLimits)),
+		alone(check("leak", "what one run leaves behind stops the host after ten thousand", 0, leak)),
 	}
 }
 

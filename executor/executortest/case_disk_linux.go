@@ -30,17 +30,17 @@ func diskCases() []Case {
 // everyMount stands for the mount points that the run sees.
 const everyMount = "@mounts"
 
-// diskFull writes four times the limit, far below the memory limit, so that only the disk can be what is full. The sum
-// over all directories counts.
+// diskFull writes twice the limit, far below the memory limit, so that only the disk can be what is full. The sum over
+// all directories counts.
 func diskFull(dirs ...string) probe {
-	const limit = 24 << 20
 	return func(s *scene) error {
-		paths := dirs
+		paths, limit := dirs, int64(24<<20)
 		if s.control { // it owns the directories that the scene gives it, and no others
-			paths = []string{".", "$TMPDIR"}
+			paths, limit = []string{".", "$TMPDIR"}, 4<<20
 		}
-		spec := s.spec("fill-dirs", job{Paths: paths, N: 4 * limit})
-		spec.Limits.Disk, spec.Limits.Memory = limit+imageSize(s), 2<<30
+		limit += imageSize(s)
+		spec := s.spec("fill-dirs", job{Paths: paths, N: 2 * limit})
+		spec.Limits.Disk, spec.Limits.Memory = limit, 2*limit+(1<<30)
 		defer s.sweepStray("/tmp", "/var/tmp", "/dev/shm")
 		res, err := s.reach(spec)
 		if err != nil {

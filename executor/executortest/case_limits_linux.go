@@ -22,12 +22,14 @@ func limitCases() []Case {
 			executor.ProcessesBounded, forkBomb),
 		attack("fork-bomb-default", "a limit that must be asked for is not there when it is needed",
 			executor.ProcessesBounded, forkBombDefault),
-		check("busy-uid", "a limit per user counts strangers, and the run cannot start",
-			executor.ProcessesBounded, busyUID),
+		alone(check("busy-uid", "a limit per user counts strangers, and the run cannot start",
+			executor.ProcessesBounded, busyUID)),
 		attack("cpu-one", "a busy loop must end at its limit", executor.CPUBounded, cpuOne),
 		attack("cpu-tree", "limits per process do not add up to a limit per run", executor.CPUBounded, cpuTree),
 		attack("cpu-orphans", "the time of children that nobody waited for counts too",
 			executor.CPUBounded, cpuOrphans),
+		attack("cpu-short", "RLIMIT_CPU counts whole seconds; a limit that is rounded up is another limit",
+			executor.CPUBounded, cpuShort),
 		check("file-size", "one file must not fill the disk", 0, fileSize),
 		check("open-files", "descriptors are the kernel's memory", 0, openFiles),
 		check("mem-one", "one process must not take much more memory than the limit", 0, memOne),
@@ -124,24 +126,44 @@ const cpuLimit = time.Second // the kernel counts RLIMIT_CPU in whole seconds
 
 // cpuOne burns a little more than the limit. Where nothing stops it, it ends by itself.
 func cpuOne(s *scene) error {
-	return s.burns(s.plainSpec("burn", millis(cpuLimit+800*time.Millisecond)))
+	limit := s.cpuLimit(cpuLimit)
+	return s.burns(s.plainSpec("burn", millis(limit+limit*4/5)), limit)
 }
 
 // cpuTree burns four times half the limit, which is more together.
-func cpuTree(s *scene) error { return s.burns(s.spec("burn-tree", forkJob("", 4))) }
+func cpuTree(s *scene) error { return s.burnTree("", cpuLimit) }
 
 // cpuOrphans does it with processes that are nobody's children, so that no wait ever sums them up.
-func cpuOrphans(s *scene) error { return s.burns(s.spec("burn-tree", forkJob("detach", 4))) }
+func cpuOrphans(s *scene) error { return s.burnTree("detach", cpuLimit) }
+
+// cpuShort is cpuOrphans under a limit that no counter of whole seconds can hold.
+func cpuShort(s *scene) error { return s.burnTree("detach", 300*time.Millisecond) }
+
+// cpuLimit is shorter under the control, which need show no more than that nothing stops the payload.
+func (s *scene) cpuLimit(limit time.Duration) time.Duration {
+	if s.control {
+		return limit / 10
+	}
+	return limit
+}
+
+// burnTree lets four processes use half the limit each.
+func (s *scene) burnTree(kind string, limit time.Duration) error {
+	limit = s.cpuLimit(limit)
+	j := forkJob(kind, 4)
+	j.Pid = int(limit.Milliseconds() / 2)
+	return s.burns(s.spec("burn-tree", j), limit)
+}
 
 // burns demands the cause, and that the figure stays near the limit: a limit met late is none.
-func (s *scene) burns(spec executor.Spec) error {
-	spec.Limits.CPU, spec.Limits.CPUs = cpuLimit, 2
+func (s *scene) burns(spec executor.Spec, limit time.Duration) error {
+	spec.Limits.CPU, spec.Limits.CPUs = limit, 2
 	res, err := s.reach(spec)
 	if err != nil {
 		return err
 	}
-	if u := res.Usage; u.CPUBy != executor.ByNone && u.CPUBy != "" && u.User+u.System > cpuLimit+1200*time.Millisecond {
-		return s.breach("the run used %v of processor time under a limit of %v", u.User+u.System, cpuLimit)
+	if u := res.Usage; u.CPUBy != executor.ByNone && u.CPUBy != "" && u.User+u.System > limit+1200*time.Millisecond {
+		return s.breach("the run used %v of processor time under a limit of %v", u.User+u.System, limit)
 	}
 	return s.mustEnd(res, executor.CauseCPUTimeout)
 }

@@ -29,8 +29,8 @@ func networkCases() []Case {
 			off|executor.HostFilesHidden, streamCase("unix", "path")),
 		attack("unix-datagram", "a datagram socket needs no connection to deliver",
 			off|executor.HostFilesHidden, unixDatagram),
-		attack("dns", "a name lookup carries data out; refused, it must fail at once and not hang the run",
-			off, dnsReach),
+		alone(attack("dns", "a name lookup carries data out; refused, it must fail at once and not hang the run",
+			off, dnsReach)),
 		attack("bind-host", "a listener of the run on the host's loopback is met by the host's programs",
 			off, bindHost),
 	}

@@ -83,6 +83,7 @@ func specFaults(s *scene) error {
 		Dir:         "../up",
 		Env:         map[string]string{"A=B": "x", "": "x", "NUL": "a\x00b"},
 		Mounts:      []executor.Mount{{Source: "relative"}},
+		Overlay:     "relative",
 		ReadOnly:    []string{"../a"},
 		Hidden:      []string{"ok", "x/../../y"},
 		Artifacts:   []string{"../escape"},
@@ -99,7 +100,7 @@ func specFaults(s *scene) error {
 		return s.breach("the error is not a SpecError: %v", err)
 	}
 	for _, field := range []string{
-		"Args", "Workspace", "Dir", `Env["A=B"]`, `Env[""]`, `Env["NUL"]`, "Mounts[0]", "ReadOnly[0]", "Hidden[1]",
+		"Args", "Workspace", "Dir", `Env["A=B"]`, `Env[""]`, `Env["NUL"]`, "Mounts[0]", "Overlay", "ReadOnly[0]", "Hidden[1]",
 		"Artifacts[0]", "Limits.Wall", "Limits.Memory", "Limits.Processes", "Limits.CPUs", "Label",
 	} {
 		if !names(faults, field) {

@@ -30,9 +30,9 @@ func treeCases() []Case {
 		attack("timeout-tree", "killing the leader leaves its children", tree, timeoutTree),
 		attack("exec-daemon", "a program started anew shares nothing with the run but what the kernel keeps",
 			tree, execDaemon),
-		check("zombies", "children that nobody waits for fill the process table", tree, zombies),
-		check("starve", "busy loops and forks must not keep cancellation from working", tree, starve),
-		check("cancel-tree", "cancellation ends the whole tree, not the leader", tree, cancelTree),
+		alone(check("zombies", "children that nobody waits for fill the process table", tree, zombies)),
+		alone(check("starve", "busy loops and forks must not keep cancellation from working", tree, starve)),
+		alone(check("cancel-tree", "cancellation ends the whole tree, not the leader", tree, cancelTree)),
 	}
 }
 
@@ -139,9 +139,8 @@ func zombies(s *scene) error {
 
 // defunct counts the host's zombies.
 func defunct() int {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	n := 0
-	for _, name := range stats {
+	for _, name := range procFiles("stat") {
 		text, err := os.ReadFile(name)
 		if err == nil && strings.Contains(string(text), ") Z ") {
 			n++

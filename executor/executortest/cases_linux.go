@@ -11,7 +11,7 @@ import (
 // cases goes from what every executor must do to what few can. The order is that of a reader of the report.
 func cases() []Case {
 	return slices.Concat(
-		specCases(), semanticsCases(), causeCases(), workspaceCases(),
+		specCases(), semanticsCases(), causeCases(), workspaceCases(), overlayCases(),
 		envCases(), identityCases(), hostProcessCases(), launcherCases(), fileCases(), protectedCases(), networkCases(), syscallCases(),
 		treeCases(), limitCases(), memoryCases(), diskCases(), outputCases(), artifactCases(), rootCases(),
 		concurrencyCases(),

@@ -35,6 +35,51 @@ func copyNaively(spec executor.Spec, to string) error {
 	})
 }
 
+// overlayNaively lays the overlay over the copy; what is in the way goes first.
+func (c control) overlayNaively(spec executor.Spec, to string) error {
+	if spec.Overlay == "" {
+		return nil
+	}
+	return filepath.WalkDir(spec.Overlay, func(p string, d os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(spec.Overlay, p)
+		switch {
+		case err != nil:
+			return err
+		case rel == "." || !c.late && hiddenByRule(spec, rel) && !d.IsDir():
+			return nil
+		case !c.late && hiddenByRule(spec, rel):
+			return filepath.SkipDir
+		}
+		at := filepath.Join(to, rel)
+		if c.followed {
+			return overlayThroughLinks(p, at)
+		}
+		if !d.IsDir() && !d.Type().IsRegular() {
+			return fmt.Errorf("%s: no regular file", p)
+		}
+		if fi, err := os.Lstat(at); err == nil && (!d.IsDir() || !fi.IsDir()) {
+			if err := os.RemoveAll(at); err != nil {
+				return err
+			}
+		}
+		return copyEntry(p, at, d)
+	})
+}
+
+// overlayThroughLinks is the mistake of cp without -P: names are taken for what they lead to.
+func overlayThroughLinks(from, to string) error {
+	fi, err := os.Stat(from)
+	if err != nil || !fi.Mode().IsRegular() {
+		_ = os.Mkdir(to, 0o755)
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
+}
+
 // hiddenByRule is the plain reading of Hidden: base names by default, paths from the specification.
 func hiddenByRule(spec executor.Spec, rel string) bool {
 	clean := func(p string) bool { return filepath.Clean(p) == rel }

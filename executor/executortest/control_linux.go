@@ -24,6 +24,8 @@ import (
 // Its fields weaken it further, for attacks that a mere copy would withstand.
 type control struct {
 	inPlace   bool // works on the original workspace
+	followed  bool // lays an overlay through links, on either side
+	late      bool // lays it over what is hidden
 	sharedTmp bool // HOME and TMPDIR are the same for every run of this scene's parent directory
 }
 
@@ -77,6 +79,9 @@ func (c control) prepare(spec executor.Spec, scratch string) (controlDirs, error
 	if c.inPlace {
 		dirs.ws = spec.Workspace
 	} else if err := copyNaively(spec, dirs.ws); err != nil {
+		return dirs, err
+	}
+	if err := c.overlayNaively(spec, dirs.ws); err != nil {
 		return dirs, err
 	}
 	fi, err := os.Stat(filepath.Join(dirs.ws, spec.Dir))

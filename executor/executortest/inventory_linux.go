@@ -96,8 +96,7 @@ func leakPlaces(s *scene) []string {
 // descendants counts children, grandchildren and so on, zombies included.
 func descendants(root int) int {
 	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
+	for _, name := range procFiles("stat") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			continue

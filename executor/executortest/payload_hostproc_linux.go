@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -62,8 +61,7 @@ func ptracePayload(p *payload) {
 // prefixes, which are no secret; names are printed as they are.
 func scanProcPayload(p *payload) {
 	p.reached()
-	files, _ := filepath.Glob("/proc/[0-9]*/" + p.job.Name)
-	for _, file := range files {
+	for _, file := range procFiles(p.job.Name) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			continue

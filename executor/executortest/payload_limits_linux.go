@@ -27,10 +27,10 @@ func limitPayloads() map[string]func(*payload) {
 	}
 }
 
-// burnTreePayload lets each child burn half a second and waits for them, or for as long as orphans need.
+// burnTreePayload lets each child burn Pid milliseconds and waits for them, or for as long as orphans need.
 func burnTreePayload(p *payload) {
 	has := kinds(p.job)
-	plan := &childPlan{detach: has("detach"), burnCPU: syscall.NsecToTimespec(int64(500 * time.Millisecond))}
+	plan := &childPlan{detach: has("detach"), burnCPU: syscall.NsecToTimespec(int64(p.job.Pid) * int64(time.Millisecond))}
 	p.reached()
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -67,6 +67,8 @@ func plannedChild(has func(string) bool, readyFD int) *childPlan {
 	switch {
 	case has("short"):
 		plan.sleep = syscall.NsecToTimespec(int64(time.Millisecond))
+	case has("moment"):
+		plan.sleep = syscall.NsecToTimespec(int64(600 * time.Millisecond))
 	case has("brief"):
 		plan.sleep = syscall.NsecToTimespec(int64(2 * time.Second))
 	case has("burn"):

@@ -7,7 +7,11 @@ package executortest
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,5 +133,65 @@ func TestAnswersSurviveTheirText(t *testing.T) {
 	got := answers(out, "kind")
 	if len(got) != 2 || got[0] != "a\nb" || got[1] != "\xff" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The attacks' program is the running one without what the kernel does not load. A program that carries something of its
+// own at its end keeps it.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	size := func(extra string) (before, after int64) {
+		path := filepath.Join(t.TempDir(), "program")
+		if err := copyFile("/proc/self/exe", path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteString(extra)
+		fi, statErr := f.Stat()
+		if err := errors.Join(err, statErr, f.Close(), trim(path)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(path, marker, "reach", "tag", noJob).Output()
+		if err != nil || !slices.Contains(answers(out, "reached"), proofOf("tag")) {
+			t.Errorf("it does not run any more: %v %q", err, out)
+		}
+		now, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.Size(), now.Size()
+	}
+	if before, after := size(""); after >= before {
+		t.Errorf("%d bytes became %d", before, after)
+	}
+	if before, after := size("an archive"); after != before {
+		t.Errorf("%d bytes became %d, though the last of them are the program's own", before, after)
+	}
+	if err := trim("/proc/self/status"); err == nil {
+		t.Error("a text was taken for a program")
+	}
+}
+
+// A control of its own shows that the attack works outside, and a case that reads the kernel has none.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	for _, c := range Cases() {
+		switch c.Name {
+		case "fds":
+			if c.Control == nil || c.Control(t.Context()) != nil {
+				t.Errorf("%s has no control, or the attack fails outside", c.Name)
+			}
+		case "no-new-privs":
+			if c.Control != nil {
+				t.Errorf("%s has a control", c.Name)
+			}
+		}
+	}
+	weak := attack("weak", "", 0, func(*scene) error { return nil })
+	if err := weak.Control(t.Context()); !errors.Is(err, ErrInconclusive) {
+		t.Errorf("an attack without effect has a control: %v", err)
 	}
 }

@@ -5,6 +5,9 @@
 package executortest
 
 import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,14 +66,54 @@ func makeTemplate() (string, error) {
 		return "", err
 	}
 	err = os.Chmod(dir, 0o755)
+	to := filepath.Join(dir, payloadName)
 	if err == nil {
-		err = copyFile("/proc/self/exe", filepath.Join(dir, payloadName), 0o755)
+		err = copyFile("/proc/self/exe", to, 0o755)
+	}
+	if err == nil {
+		err = trim(to)
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return "", fmt.Errorf("executortest: copy of the running binary: %w", err)
 	}
 	return dir, nil
+}
+
+// trim cuts symbols and debugging information off: a third of a Go binary, which the kernel does not load and every run
+// would copy. A binary that has something behind its section headers may read that itself, and stays whole.
+func trim(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var h elf.Header64
+	if err := binary.Read(f, binary.NativeEndian, &h); err != nil {
+		return err
+	}
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return err
+	}
+	var loaded int64
+	for _, p := range file.Progs {
+		loaded = max(loaded, int64(p.Off+p.Filesz))
+	}
+	known := int64(h.Shoff) + int64(h.Shnum)*int64(h.Shentsize)
+	for _, s := range file.Sections {
+		if s.Type != elf.SHT_NOBITS {
+			known = max(known, int64(s.Offset+s.FileSize))
+		}
+	}
+	if fi, err := f.Stat(); err != nil || fi.Size() > known || loaded == 0 || loaded > fi.Size() {
+		return err
+	}
+	h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return errors.Join(binary.Write(f, binary.NativeEndian, &h), f.Truncate(loaded))
 }
 
 // copyFile copies a regular file and gives the copy exactly this mode, whatever the umask is.

@@ -48,7 +48,7 @@ type Result struct {
 
 // Stream drains one pipe. Its methods may be called from any goroutine.
 type Stream struct {
-	r        *os.File
+	r        *os.File // nil: somebody writes
 	o        Options
 	live     *live         // nil without Options.Live
 	done     chan struct{} // closed when draining has ended
@@ -65,13 +65,19 @@ type Stream struct {
 // Start begins to drain r, the read end of a pipe, and owns it from now on. r must support deadlines, as the files from
 // os.Pipe do: otherwise a process that holds the other end can keep one goroutine and r itself beyond Finish.
 func Start(r *os.File, o Options) *Stream {
-	s := &Stream{r: r, o: o, done: make(chan struct{})}
+	s := newStream(o)
+	s.r = r
+	go s.drain()
+	return s
+}
+
+func newStream(o Options) *Stream {
+	s := &Stream{o: o, done: make(chan struct{})}
 	s.keep.max = max(o.Keep, 0)
 	s.o.Limit = max(o.Limit, 0)
 	if o.Live != nil {
 		s.live = startLive(o.Live)
 	}
-	go s.drain()
 	return s
 }
 
@@ -125,18 +131,25 @@ func (s *Stream) take(p []byte) bool {
 func (s *Stream) Finish(timeout time.Duration) Result {
 	s.finish.Do(func() {
 		s.await(timeout)
-		s.mu.Lock()
-		s.stopped = true
-		s.finished = s.keep.result()
-		s.finished.Exceeded = s.exceeded
-		s.finished.Incomplete = !s.eof
-		s.mu.Unlock()
-		_ = s.r.Close() // only read from: nothing can be lost
-		if s.live != nil {
-			s.finished.LiveErr = s.live.finish(liveGrace)
-		}
+		s.conclude()
 	})
 	return s.finished
+}
+
+// conclude takes the result; what comes later is not looked at.
+func (s *Stream) conclude() {
+	s.mu.Lock()
+	s.stopped = true
+	s.finished = s.keep.result()
+	s.finished.Exceeded = s.exceeded
+	s.finished.Incomplete = !s.eof
+	s.mu.Unlock()
+	if s.r != nil {
+		_ = s.r.Close() // only read from: nothing can be lost
+	}
+	if s.live != nil {
+		s.finished.LiveErr = s.live.finish(liveGrace)
+	}
 }
 
 // await returns when draining has ended, which it forces after timeout.

@@ -31,13 +31,20 @@ func Copy(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	top.rule, top.readOnly = rules, rules.readOnly
 
 	c := &copier{opts: &o, self: os.Geteuid(), target: top.dstID, jobs: make(chan job)}
+	if o.Overlay != "" {
+		if c.overlay, err = OpenOverlay(ctx, o.Overlay, o.MaxFiles); err != nil {
+			return Stats{}, err
+		}
+		defer c.overlay.Close()
+		top.over = c.overlay.Root()
+	}
 	ctx, c.stop = context.WithCancelCause(ctx)
 	defer c.stop(nil)
 	var helper sync.WaitGroup
 	helper.Go(func() {
 		w := &worker{copier: c}
 		for j := range c.jobs {
-			w.file(ctx, j.dir, j.name, j.readOnly)
+			w.file(ctx, j)
 			j.dir.pending.Done()
 		}
 	})
@@ -52,11 +59,13 @@ func Copy(ctx context.Context, src, dst string, o Options) (Stats, error) {
 // helper, whoever is free: with two processors that is faster, and more workers would only queue for the same
 // directory locks.
 type copier struct {
-	opts   *Options
-	self   int
-	target fileID // the destination, to notice that it lies inside the source
-	jobs   chan job
-	stop   context.CancelCauseFunc
+	opts    *Options
+	overlay *Overlay // nil: none
+	packed  *packer  // where a tree goes that is packed; nil: to dst
+	self    int
+	target  fileID // the destination, to notice that it lies inside the source
+	jobs    chan job
+	stop    context.CancelCauseFunc
 
 	faults  faults
 	noClone atomic.Bool // the file systems cannot share blocks; asked once
@@ -70,6 +79,7 @@ type job struct {
 	dir      *dir
 	name     string
 	readOnly bool
+	overlaid bool // the content is the overlay's
 }
 
 // worker is a copier with buffers of its own. A directory is listed to its end before another one is begun, so that one
@@ -178,6 +188,10 @@ func (w *worker) descend(ctx context.Context, d *dir, name string) {
 
 // content copies the files and links of d and returns the names of its directories.
 func (w *worker) content(ctx context.Context, d *dir) (below []string) {
+	below = w.overlaid(ctx, d)
+	if d.bare {
+		return below
+	}
 	for e, err := range entries(d.src, w.listing[:]) {
 		if err != nil {
 			w.fault(d, "", err)
@@ -187,7 +201,7 @@ func (w *worker) content(ctx context.Context, d *dir) (below []string) {
 			return nil
 		}
 		rule := d.rule.child(e.name)
-		if slices.Contains(w.opts.OmitNames, e.name) || rule != nil && rule.omit {
+		if w.omits(e.name, rule) || d.over.Child(e.name) != nil { // what stands in the overlay is done already, or joined
 			continue
 		}
 		if !w.admit(d, e.name) {
@@ -204,12 +218,43 @@ func (w *worker) content(ctx context.Context, d *dir) (below []string) {
 		case typ == unix.S_IFLNK:
 			w.link(d, e.name, d.readOnly)
 		case typ == unix.S_IFREG:
-			w.assign(ctx, d, e.name, d.readOnly || rule != nil && rule.readOnly)
+			w.assign(ctx, job{dir: d, name: e.name, readOnly: d.readOnly || rule != nil && rule.readOnly})
 		default:
 			w.faultKind(d, e.name, fsys.Kind(typ), ErrSpecial)
 		}
 	}
 	return below
+}
+
+// overlaid copies the overlay's files of d and returns the names of its directories. Whatever the source has under these
+// names is not even looked at.
+func (w *worker) overlaid(ctx context.Context, d *dir) (below []string) {
+	for name, n := range d.over.All() {
+		rule := d.rule.child(name)
+		if w.omits(name, rule) {
+			continue
+		}
+		if ctx.Err() != nil || !w.admit(d, name) {
+			return nil
+		}
+		switch {
+		case rule != nil && rule.sealed && n.Dir():
+			w.seal(d, name, unix.S_IFDIR)
+		case rule != nil && rule.sealed:
+			w.seal(d, name, unix.S_IFREG)
+		case n.Dir():
+			below = append(below, name)
+		default:
+			readOnly := d.readOnly || rule != nil && rule.readOnly
+			w.assign(ctx, job{dir: d, name: name, readOnly: readOnly, overlaid: true})
+		}
+	}
+	return below
+}
+
+// omits reports whether an entry is left out.
+func (c *copier) omits(name string, r *rule) bool {
+	return slices.Contains(c.opts.OmitNames, name) || r != nil && r.omit
 }
 
 // typeOf returns the type of an entry: what the listing says, or what a look at it says where the listing does not know or
@@ -229,12 +274,12 @@ func (w *worker) typeOf(d *dir, e entry, exact bool) uint32 {
 }
 
 // assign gives a file to the helper if it waits for one, else copies it here.
-func (w *worker) assign(ctx context.Context, d *dir, name string, readOnly bool) {
-	d.pending.Add(1)
+func (w *worker) assign(ctx context.Context, j job) {
+	j.dir.pending.Add(1)
 	select {
-	case w.jobs <- job{d, name, readOnly}:
+	case w.jobs <- j:
 	default:
-		w.file(ctx, d, name, readOnly)
-		d.pending.Done()
+		w.file(ctx, j)
+		j.dir.pending.Done()
 	}
 }

@@ -23,6 +23,8 @@ type dir struct {
 	name     string
 	depth    int
 	rule     *rule
+	over     *OverlayNode // what the overlay has here, nil: nothing
+	bare     bool         // only the overlay has it: there is no source to open
 	readOnly bool
 
 	src, dst     int // descriptors; -1 while closed
@@ -75,15 +77,22 @@ func fit(fd int) error {
 
 // look records identity, mode and time of an open directory.
 func (d *dir) look() error {
+	if d.dst >= 0 { // else it is packed
+		out, err := fsys.Fstat(d.dst)
+		if err != nil {
+			return err
+		}
+		d.dstID = idOf(&out)
+	}
+	if d.bare {
+		d.mode, d.times = d.over.mode&kept, d.over.times
+		return nil
+	}
 	in, err := fsys.Fstat(d.src)
 	if err != nil {
 		return err
 	}
-	out, err := fsys.Fstat(d.dst)
-	if err != nil {
-		return err
-	}
-	d.srcID, d.dstID = idOf(&in), idOf(&out)
+	d.srcID = idOf(&in)
 	d.mode, d.times = in.Mode&kept, [2]unix.Timespec{in.Atim, in.Mtim}
 	return nil
 }
@@ -92,14 +101,17 @@ func (d *dir) look() error {
 func (c *copier) enter(d *dir, name string) (*dir, error) {
 	rule := d.rule.child(name)
 	child := &dir{
-		parent: d, name: name, depth: d.depth + 1, rule: rule, src: -1, dst: -1,
+		parent: d, name: name, depth: d.depth + 1, rule: rule, over: d.over.Child(name), bare: d.bare, src: -1, dst: -1,
 		readOnly: d.readOnly || rule != nil && rule.readOnly,
 	}
 	err := child.open()
 	if err == nil {
+		err = c.make(child)
+	}
+	if err == nil {
 		err = child.look()
 	}
-	if err == nil && child.srcID == c.target {
+	if err == nil && !child.bare && child.srcID == c.target {
 		err = fmt.Errorf("%w: it lies inside the source", ErrDestination)
 	}
 	if err != nil {
@@ -110,9 +122,28 @@ func (c *copier) enter(d *dir, name string) (*dir, error) {
 	return child, nil
 }
 
+// open opens the source of a directory, if it has one.
 func (d *dir) open() (err error) {
-	if d.src, err = openat(d.parent.src, d.name, openDir, 0); err != nil {
+	if !d.bare {
+		d.src, err = openat(d.parent.src, d.name, openDir, 0)
+	}
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
+		if d.over == nil {
+			return err
+		}
+		d.bare = true // nothing there, or something that the overlay's directory replaces
+	default:
 		return err
+	}
+	return nil
+}
+
+// make makes the copy of a directory.
+func (c *copier) make(d *dir) (err error) {
+	if c.packed != nil {
+		return c.packed.enter(d.name)
 	}
 	if err = unix.Mkdirat(d.parent.dst, d.name, 0o700); err != nil {
 		return duplicate(err)
@@ -132,7 +163,7 @@ func duplicate(err error) error {
 // finish gives a directory the times, mode and owner of the original, when nothing will be made in it any more. The owner
 // comes last: until then everything belongs to the caller, who needs no privilege for the rest.
 func (c *copier) finish(d *dir) error {
-	mode, uid := d.mode, c.self
+	mode, owned := d.mode, false
 	switch {
 	case c.opts.Owner == nil:
 	case d.readOnly:
@@ -140,7 +171,10 @@ func (c *copier) finish(d *dir) error {
 	case d.rule != nil && d.rule.guard:
 		mode = unix.S_ISVTX | 0o770 | mode&0o005
 	default:
-		uid = c.opts.Owner.UID
+		owned = true
+	}
+	if c.packed != nil {
+		return c.packed.leave(mode, owned, d.times[1])
 	}
 	if err := unix.UtimesNanoAt(d.dst, ".", d.times[:], 0); err != nil {
 		return err
@@ -151,7 +185,7 @@ func (c *copier) finish(d *dir) error {
 	if c.opts.Owner == nil {
 		return nil
 	}
-	return unix.Fchown(d.dst, uid, c.opts.Owner.GID)
+	return unix.Fchown(d.dst, c.newOwner(!owned), c.opts.Owner.GID)
 }
 
 // readable takes the write bits away and lets the group read and execute what the owner could.
@@ -159,26 +193,34 @@ func readable(mode uint32) uint32 { return mode&0o555 | mode&0o500>>3 }
 
 // evictAncestor closes the directory that falls out of the window.
 func (d *dir) evictAncestor() {
-	a := d
+	a, below := d, d
 	for range window {
-		if a = a.parent; a == nil {
+		if below, a = a, a.parent; a == nil {
 			return
 		}
 	}
 	a.pending.Wait()
+	if below.bare && !a.bare {
+		closeFD(&a.dst) // the way up from below does not lead back to this source: it stays open
+		return
+	}
 	a.close()
 }
 
 // restoreParent opens the directory above again if it was closed.
 func (d *dir) restoreParent() (err error) {
 	p := d.parent
-	if p.src >= 0 {
+	if p.dst >= 0 {
 		return nil
 	}
-	if p.src, err = reopen(d.src, p.srcID); err != nil {
-		return err
+	if p.src < 0 && !p.bare {
+		if p.src, err = reopen(d.src, p.srcID); err != nil {
+			return err
+		}
 	}
-	p.dst, err = reopen(d.dst, p.dstID)
+	if d.dst >= 0 {
+		p.dst, err = reopen(d.dst, p.dstID)
+	}
 	return err
 }
 
@@ -199,11 +241,14 @@ func reopen(child int, want fileID) (int, error) {
 }
 
 func (d *dir) close() {
-	for _, fd := range []*int{&d.src, &d.dst} {
-		if *fd >= 0 {
-			unix.Close(*fd)
-			*fd = -1
-		}
+	closeFD(&d.src)
+	closeFD(&d.dst)
+}
+
+func closeFD(fd *int) {
+	if *fd >= 0 {
+		unix.Close(*fd)
+		*fd = -1
 	}
 }
 

@@ -12,12 +12,18 @@
 // targets word for word. Set-id and sticky bits are dropped. A file system that shares blocks between files (reflink) is asked to do so; elsewhere the
 // kernel copies, or, where it cannot, we do.
 //
+// # Overlays
+//
+// A second directory can lay its files over the copy: Options.Overlay. It is for trusted versions of files that the tree's
+// author may have replaced, moved away, or led elsewhere by a link. They are copied through the same handles as the rest.
+// [OpenOverlay] is for whoever packs a tree in another way.
+//
 // # Errors
 //
 // Everything that one entry of the source can do wrong is an [*EntryError]; up to 20 of them are reported together. It
 // matches [ErrSpecial] for a FIFO, socket or device, [ErrChanged] for an entry that was exchanged while it was looked at,
 // [ErrThroughLink] for a protected path that leads through a symbolic link, [ErrLimit] for a tree that is larger than
-// allowed, or the error of the system call. [ErrOptions] and [ErrDestination] say that nothing was copied. After any other
+// allowed, [ErrOverlay] for anything in an overlay that does not belong there, or the error of the system call. [ErrOptions] and [ErrDestination] say that nothing was copied. After any other
 // error the destination holds a part of the copy; give it to Remove.
 //
 // # What it does not do

@@ -18,6 +18,8 @@ var (
 	ErrDestination = errors.New("scratch: unfit destination")
 	// ErrSpecial: the tree holds a FIFO, a socket or a device.
 	ErrSpecial = errors.New("special files are not copied; hide it by Spec.Hidden or remove it")
+	// ErrOverlay: the overlay holds something else than directories and regular files. Nothing was copied.
+	ErrOverlay = errors.New("an overlay holds directories and regular files only; remove it from the overlay")
 	// ErrChanged: an entry was exchanged between two looks at it.
 	ErrChanged = errors.New("changed while it was copied; leave the tree alone and try again")
 	// ErrThroughLink: a rule names a path that is, or leads through, a symbolic link.
@@ -33,9 +35,9 @@ var (
 
 // EntryError is about one entry of a tree.
 type EntryError struct {
-	Op   string // what was tried: "copy", "remove"
+	Op   string // what was tried: "copy", "overlay" (then Path lies in the overlay), "remove"
 	Path string // relative to the top of the tree; "." is the top itself
-	Kind string // "FIFO", "socket", … for ErrSpecial, else empty
+	Kind string // "FIFO", "socket", … for ErrSpecial and ErrOverlay, else empty
 	Err  error
 }
 

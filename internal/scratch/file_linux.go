@@ -4,6 +4,7 @@ package scratch
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -11,13 +12,14 @@ import (
 )
 
 // file copies one regular file.
-func (w *worker) file(ctx context.Context, d *dir, name string, readOnly bool) {
+func (w *worker) file(ctx context.Context, j job) {
 	if ctx.Err() != nil {
 		return
 	}
-	in, err := openat(d.src, name, openFile, 0)
+	d, name := j.dir, j.name
+	in, err := w.open(j)
 	if err != nil {
-		w.unopened(d, name, err)
+		w.unopened(j, err)
 		return
 	}
 	defer unix.Close(in)
@@ -27,19 +29,32 @@ func (w *worker) file(ctx context.Context, d *dir, name string, readOnly bool) {
 		return
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		w.exchanged(d, name, st.Mode)
+		w.exchanged(j, st.Mode)
 		return
 	}
 	if w.faults.count() > 0 {
 		return // the copy is refused already, this walk only looks for more
 	}
-	if err := w.regular(ctx, d, name, in, &st, readOnly); err != nil && ctx.Err() == nil {
+	if err := w.regular(ctx, d, name, in, &st, j.readOnly); err != nil && ctx.Err() == nil {
 		w.fatal(d, name, err) // no space, a limit: not this entry's fault alone
 	}
 }
 
+// open opens a file where it comes from.
+func (w *worker) open(j job) (int, error) {
+	if j.overlaid {
+		return w.overlay.open(j.dir.join(j.name))
+	}
+	return openat(j.dir.src, j.name, openFile, 0)
+}
+
 // unopened sorts out why an entry that was listed as a regular file cannot be opened.
-func (w *worker) unopened(d *dir, name string, err error) {
+func (w *worker) unopened(j job, err error) {
+	d, name := j.dir, j.name
+	if j.overlaid { // nothing may take part in a copy but what was found, and all of it
+		w.faults.add(overlayFault(d.join(name), err))
+		return
+	}
 	switch err {
 	case unix.ENOENT: // removed since it was listed
 	case unix.ELOOP:
@@ -52,18 +67,25 @@ func (w *worker) unopened(d *dir, name string, err error) {
 }
 
 // exchanged reports an entry that was listed as a regular file and is none.
-func (w *worker) exchanged(d *dir, name string, mode uint32) {
-	if mode&unix.S_IFMT == unix.S_IFDIR {
-		w.fault(d, name, ErrChanged)
+func (w *worker) exchanged(j job, mode uint32) {
+	switch {
+	case j.overlaid:
+		w.faults.add(overlayFault(j.dir.join(j.name), ErrChanged))
+		return
+	case mode&unix.S_IFMT == unix.S_IFDIR:
+		w.fault(j.dir, j.name, ErrChanged)
 		return
 	}
-	w.faultKind(d, name, fsys.Kind(mode), ErrSpecial)
+	w.faultKind(j.dir, j.name, fsys.Kind(mode), ErrSpecial)
 }
 
 func (w *worker) regular(ctx context.Context, d *dir, name string, in int, st *unix.Stat_t, readOnly bool) error {
 	mode := st.Mode & kept
 	if readOnly && w.opts.Owner != nil {
 		mode = readable(mode)
+	}
+	if w.packed != nil {
+		return w.pack(ctx, name, in, st, mode, readOnly)
 	}
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	out, err := openat(d.dst, name, flags, mode)
@@ -129,6 +151,9 @@ func (c *copier) link(d *dir, name string, readOnly bool) {
 }
 
 func (c *copier) makeLink(d *dir, name, target string, readOnly bool) error {
+	if c.packed != nil {
+		return c.packed.link(name, target, !readOnly)
+	}
 	if err := unix.Symlinkat(target, d.dst, name); err != nil {
 		return duplicate(err)
 	}
@@ -140,6 +165,10 @@ func (c *copier) makeLink(d *dir, name, target string, readOnly bool) error {
 
 // seal puts an empty stand-in of the caller without permissions where a sealed entry was.
 func (c *copier) seal(d *dir, name string, typ uint32) {
+	if c.packed != nil {
+		c.fatal(d, name, fmt.Errorf("%w: a packed tree has no sealed entries; omit it", ErrOptions))
+		return
+	}
 	if typ == unix.S_IFDIR {
 		if err := unix.Mkdirat(d.dst, name, 0); err != nil {
 			c.fatal(d, name, duplicate(err))

@@ -20,6 +20,8 @@ import (
 func TestNothingIsLeft(t *testing.T) {
 	src := plantIn(t, memory, entry{"a", deep(300, "d")}, entry{"f", file("x", 0o600)})
 	bad := plantIn(t, memory, entry{"a", deep(300, "d")}, entry{"a/p", fifo})
+	over := plantIn(t, memory, entry{"a", deep(400, "d")}, entry{"b", deep(300, "e")})
+	mixed := plantIn(t, memory, entry{"a", deep(300, "d")}, entry{"a/p", fifo})
 	files, routines := openDescriptors(t), runtime.NumGoroutine()
 	var old unix.Rlimit
 	check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
@@ -28,16 +30,20 @@ func TestNothingIsLeft(t *testing.T) {
 
 	for i := range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
-		from := src
+		from, o := src, large
+		o.Overlay = []string{"", over}[i/3%2]
 		switch i % 3 {
 		case 1:
 			from = bad
+			if i%2 == 0 {
+				from, o.Overlay = src, mixed
+			}
 		case 2:
 			go cancel()
 		}
 		dst := fmt.Sprintf("%s-copy%d", src, i)
 		check(t, os.Mkdir(dst, 0o700))
-		_, err := scratch.Copy(ctx, from, dst, large)
+		_, err := scratch.Copy(ctx, from, dst, o)
 		if (err == nil) != (i%3 == 0) && i%3 != 2 {
 			t.Fatalf("round %d: %v", i, err)
 		}

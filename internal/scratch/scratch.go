@@ -36,6 +36,11 @@ type Options struct {
 	// hold for the link and not for what it names.
 	ReadOnly []string
 
+	// Overlay, if not empty, is a directory whose regular files take the place of what the source has under their paths, and
+	// whose directories are joined with the source's. The rules above apply as if the source had held them. It is looked
+	// through before anything is copied, and must hold nothing but directories and regular files.
+	Overlay string
+
 	// MaxBytes bounds the data that is copied, holes not counted; MaxFiles bounds files, directories and links together.
 	// Both must be positive.
 	MaxBytes, MaxFiles int64

@@ -46,19 +46,19 @@ type Request struct {
 	Exclude, ExcludeNames []string
 }
 
-// check names every fault of the request.
-func (r *Request) check() error {
+// check names every fault of the request, where the files are written (dest) and where they are read (root).
+func (r *Request) check(root, dest bool) error {
 	var all *multierror.Error
 	fault := func(format string, args ...any) {
 		all = multierror.Append(all, fmt.Errorf("%w: "+format, append([]any{ErrRequest}, args...)...))
 	}
-	if r.Root == nil {
+	if root && r.Root == nil {
 		fault("Root must be an open directory")
 	}
-	if r.Dest == "" || strings.ContainsRune(r.Dest, 0) {
+	if dest && (r.Dest == "" || strings.ContainsRune(r.Dest, 0)) {
 		fault("Dest %q must name a directory", r.Dest)
 	}
-	if r.ID == "" || strings.ContainsAny(r.ID, "/*?[\\\x00") {
+	if dest && (r.ID == "" || strings.ContainsAny(r.ID, "/*?[\\\x00")) {
 		fault("ID %q must be the id of a run", r.ID)
 	}
 	if r.MaxBytes <= 0 || r.MaxFiles <= 0 {

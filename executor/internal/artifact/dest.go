@@ -15,6 +15,20 @@ import (
 // errBadPlace: something stands in the destination where the artifact should go. It concerns this artifact only.
 var errBadPlace = errors.New("the destination is taken")
 
+// target is where the files go.
+type target interface {
+	// create begins a file. errBadPlace and the like concern this file only.
+	create(p string, executable bool) (output, error)
+}
+
+// output is one file on its way. What is not written of it is a hole. It ends with place or drop.
+type output interface {
+	WriteAt(p []byte, off int64) (int, error)
+	Truncate(size int64) error
+	place() error // it is complete
+	drop() error
+}
+
 // dest is the destination, opened once.
 type dest struct {
 	root *os.Root
@@ -78,10 +92,17 @@ func RemoveTemps(dir, id string) error {
 	return err
 }
 
+// file is an artifact under its temporary name.
+type file struct {
+	*os.File
+	d       *dest
+	temp, p string
+}
+
 // create opens a new temporary file for p.
-func (d *dest) create(p string, executable bool) (*os.File, string, error) {
+func (d *dest) create(p string, executable bool) (output, error) {
 	if err := d.makeDir(path.Dir(p)); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	mode := fs.FileMode(0o600)
 	if executable {
@@ -89,17 +110,26 @@ func (d *dest) create(p string, executable bool) (*os.File, string, error) {
 	}
 	name := temp(d.id) + strings.ToLower(rand.Text())
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	return f, name, err
+	if err != nil {
+		return nil, err
+	}
+	return &file{File: f, d: d, temp: name, p: p}, nil
 }
 
 // place gives a complete file its name, in place of an older file or link.
-func (d *dest) place(temp, p string) error {
-	err := d.root.Rename(temp, p)
+func (f *file) place() error {
+	err := f.Close()
+	if err == nil {
+		err = f.d.root.Rename(f.temp, f.p)
+	}
 	if err == nil {
 		return nil
 	}
-	if fi, look := d.root.Lstat(p); look == nil && fi.IsDir() {
-		return fmt.Errorf("%w: %q is a directory", errBadPlace, p)
+	if fi, look := f.d.root.Lstat(f.p); look == nil && fi.IsDir() {
+		err = fmt.Errorf("%w: %q is a directory", errBadPlace, f.p)
 	}
-	return err
+	return errors.Join(err, f.d.root.Remove(f.temp))
 }
+
+// drop removes what there is of a file.
+func (f *file) drop() error { return errors.Join(f.Close(), f.d.root.Remove(f.temp)) }

@@ -18,29 +18,42 @@ import (
 // Extract copies what the request selects. The process tree that wrote the workspace must be dead; if it is not, what comes
 // back is still a regular file of the workspace, but at an unknown moment of its life.
 func Extract(ctx context.Context, r Request) ([]executor.Artifact, []executor.Refusal, error) {
-	if err := r.check(); err != nil {
+	if err := r.check(true, true); err != nil {
 		return nil, nil, err
 	}
-	x := &extraction{req: &r, sel: r.selector(), left: maxEntries, taken: map[string]bool{}, bytes: r.MaxBytes}
-	// Files that are refused in the middle cost time as well; a payload must not make us read without end.
-	x.work = 2 * min(r.MaxBytes, math.MaxInt64/2)
+	x := newExtraction(&r)
 	root, err := x.openRoot()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer unix.Close(root)
-	if x.dest, err = openDest(r.Dest, r.ID); err != nil {
+	d, err := openDest(r.Dest, r.ID)
+	if err != nil {
 		return nil, nil, err
 	}
-	defer x.dest.close()
+	defer d.close()
+	x.dest = d
+	err = x.inTime(ctx, root)
+	artifacts, refusals := x.all()
+	return artifacts, refusals, err
+}
 
-	err = x.run(ctx, root)
+func newExtraction(r *Request) *extraction {
+	return &extraction{
+		req: r, sel: r.selector(), left: maxEntries, taken: map[string]bool{}, bytes: r.MaxBytes,
+		// Files that are refused in the middle cost time as well; a payload must not make us read without end.
+		work: 2 * min(r.MaxBytes, math.MaxInt64/2),
+	}
+}
+
+// inTime is run; that the time ran out is a refusal of the rest.
+func (x *extraction) inTime(ctx context.Context, root int) error {
+	err := x.run(ctx, root)
 	if errors.Is(err, errNoTime) {
 		x.refuse("", "the time for artifacts was used up; what is not listed was not looked at")
 		err = nil
 	}
-	artifacts, refusals := x.all()
-	return artifacts, refusals, err
+	return err
 }
 
 // extraction is one call of Extract.
@@ -48,7 +61,7 @@ type extraction struct {
 	results
 	req   *Request
 	sel   *selector
-	dest  *dest
+	dest  target
 	left  int   // entries that may still be looked at
 	bytes int64 // bytes that may still be taken
 	work  int64 // bytes that may still be looked at

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -30,15 +29,15 @@ func (x *extraction) keep(ctx context.Context, in int, p string, st *unix.Stat_t
 		return nil
 	}
 	executable := st.Mode&0o111 != 0
-	out, temp, err := x.dest.create(p, executable)
+	out, err := x.dest.create(p, executable)
 	if err == nil {
 		var a executor.Artifact
 		if a, err = x.store(ctx, in, out, p, st); err == nil {
-			err = x.dest.place(temp, p)
-		}
-		if err != nil {
-			err = errors.Join(err, x.dest.root.Remove(temp))
+			err = out.place()
 		} else {
+			err = errors.Join(err, out.drop())
+		}
+		if err == nil {
 			a.Executable = executable
 			x.artifacts = append(x.artifacts, a)
 			x.bytes -= a.Size
@@ -61,14 +60,14 @@ func (x *extraction) keep(ctx context.Context, in int, p string, st *unix.Stat_t
 	return nil
 }
 
-func (x *extraction) store(ctx context.Context, in int, out *os.File, p string, st *unix.Stat_t) (executor.Artifact, error) {
+func (x *extraction) store(ctx context.Context, in int, out output, p string, st *unix.Stat_t) (executor.Artifact, error) {
 	if x.buf == nil {
 		x.buf = make([]byte, 128<<10)
 	}
 	c := &copying{in: in, out: out, left: x.bytes, buf: x.buf, sum: sha256.New()}
 	err := c.all(ctx, st)
 	x.work -= x.bytes - c.left
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err != nil {
 		return executor.Artifact{}, err
 	}
 	return executor.Artifact{Path: p, Size: c.off, SHA256: hex.EncodeToString(c.sum.Sum(nil))}, nil
@@ -77,7 +76,7 @@ func (x *extraction) store(ctx context.Context, in int, out *os.File, p string, 
 // copying is one file on its way. The sum is that of the bytes that were written, in order.
 type copying struct {
 	in   int
-	out  *os.File
+	out  output
 	off  int64 // bytes done
 	left int64 // bytes that still fit
 	buf  []byte

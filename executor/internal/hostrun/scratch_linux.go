@@ -120,8 +120,9 @@ func (r *Run) CopyOptions() scratch.Options {
 	return o
 }
 
-// CopyWorkspace makes the private copy.
+// CopyWorkspace makes the private copy, with the overlay in it.
 func (r *Run) CopyWorkspace(ctx context.Context, o scratch.Options) error {
+	o.Overlay = r.Spec.Overlay
 	if _, err := scratch.Copy(ctx, r.Spec.Workspace, r.Workspace(), o); err != nil {
 		return err
 	}

@@ -44,8 +44,12 @@ func TracesGone(t testing.TB, state string) {
 // scratch directories, leases.
 func traces(t testing.TB, state string) (found []string) {
 	t.Helper()
-	procs, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range procs {
+	procs, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range procs {
+		link := filepath.Join("/proc", e.Name(), "cwd")
 		if dir, err := os.Readlink(link); err == nil && strings.HasPrefix(dir, state) {
 			found = append(found, link+" → "+dir)
 		}
