@@ -37,8 +37,8 @@ func (p *Policy) limits() Limits {
 	return p.limit
 }
 
-// file is the absolute path of the policy file, or empty if the policy was not read by LoadFile.
-func (p *Policy) file() string {
+// File is the absolute path of the policy file, or empty if the policy was not read by LoadFile.
+func (p *Policy) File() string {
 	if p == nil {
 		return ""
 	}

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Manifest is what Seal saw. Keep it in the memory of the parent; whoever stores it elsewhere must authenticate it with
@@ -16,6 +18,7 @@ type Manifest struct {
 	policy  *Policy
 	pdigest string
 	full    bool
+	hashed  bool // records have digests
 	records map[string]record
 }
 
@@ -27,7 +30,18 @@ type record struct {
 	nlink    uint64 // not of directories, where it counts what lies in them
 	size     int64  // not of directories
 	digest   Digest // of the content, or of where a link leads
-	fast     ident  // instead of the digest, where Apply compares two moments of its own
+	// fast is instead of the digest where Apply compares two moments of its own. Beside a digest it is no part of what is
+	// compared, and says for Recheck whether the content has to be read again.
+	fast ident
+	read int64 // when reading the content for the digest began, in nanoseconds of the wall clock; no part either
+}
+
+// compared returns what two moments are compared by.
+func (r record) compared(hashed bool) record {
+	if r.read = 0; hashed {
+		r.fast = ident{}
+	}
+	return r
 }
 
 // ident changes with every write that does not forge the clock.
@@ -35,6 +49,12 @@ type ident struct {
 	dev, ino     uint64
 	mtime, ctime int64
 }
+
+func identOf(m meta) ident { return ident{m.dev, m.ino, m.mtime, m.ctime} }
+
+// racy is how long after a change a file's times may not show another one, in nanoseconds: the kernel's clock for them
+// has steps of up to 10 ms (CONFIG_HZ=100), and some file systems keep 2 s.
+const racy = 2_100_000_000
 
 // Seal records every protected name that is present, with digests. Absence needs no record: a protected name that
 // appears later is tampering. Of git directories it records what has effects (configuration, hooks, refs, and every
@@ -66,6 +86,17 @@ func (p *Policy) seal(t *Tree, full bool) (*Manifest, error) {
 // Len returns the number of names that are recorded.
 func (m *Manifest) Len() int { return len(m.records) }
 
+// Files yields every regular file that is recorded with the digest of its content, sorted by path.
+func (m *Manifest) Files() iter.Seq2[string, Digest] {
+	return func(yield func(string, Digest) bool) {
+		for _, path := range slices.Sorted(maps.Keys(m.records)) {
+			if r := m.records[path]; r.kind == kindFile && !yield(path, r.digest) {
+				return
+			}
+		}
+	}
+}
+
 // Digest identifies the manifest: "sha256:" and hexadecimal digits, over the sorted records and the digest of the
 // policy.
 func (m *Manifest) Digest() string {
@@ -89,6 +120,8 @@ type recording struct {
 	full bool            // every name, not only the protected ones
 	hash bool            // digests of contents, not only what the kernel says about them
 	skip map[string]bool // paths of staged files
+	// known, if not nil, is a manifest of the same tree whose digests stand for files that have not changed since.
+	known *Manifest
 }
 
 // record walks the tree.
@@ -97,11 +130,11 @@ func (t *Tree) record(tp *treePolicy, r recording) (*Manifest, error) {
 	if err := w.run(); err != nil {
 		return nil, err
 	}
-	return &Manifest{full: r.full, records: w.records}, nil
+	return &Manifest{full: r.full, hashed: r.hash, records: w.records}, nil
 }
 
-// take makes the record of one name.
-func (r recording) take(d dir, name string) (record, error) {
+// take makes the record of one name, which has this path.
+func (r recording) take(d dir, name, path string) (record, error) {
 	m, err := d.lstat(name)
 	if err != nil {
 		return record{}, err
@@ -112,7 +145,7 @@ func (r recording) take(d dir, name string) (record, error) {
 	}
 	rec.nlink, rec.size = m.nlink, m.size
 	if !r.hash {
-		rec.fast = ident{m.dev, m.ino, m.mtime, m.ctime}
+		rec.fast = identOf(m)
 		return rec, nil
 	}
 	switch m.kind {
@@ -121,6 +154,9 @@ func (r recording) take(d dir, name string) (record, error) {
 		rec.digest = Sum([]byte(target))
 		return rec, err
 	case kindFile:
+		if rec.fast = identOf(m); r.known.vouches(path, &rec) {
+			return rec, nil
+		}
 		return r.hashed(d, name, rec)
 	}
 	return rec, nil
@@ -134,6 +170,22 @@ func (r recording) hashed(d dir, name string, rec record) (_ record, err error) 
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	rec.perm, rec.uid, rec.gid, rec.nlink, rec.size = m.perm, m.uid, m.gid, m.nlink, m.size
+	rec.fast, rec.read = identOf(m), time.Now().UnixNano()
 	rec.digest, err = sumFile(f, m.size)
 	return rec, err
+}
+
+// vouches fills in the digest of a file that is the same, byte for byte, as when the manifest was made, as far as the
+// kernel's times can say so. A file that had just changed then could have changed once more without a trace.
+func (m *Manifest) vouches(path string, rec *record) bool {
+	if m == nil {
+		return false
+	}
+	was, ok := m.records[path]
+	if !ok || was.kind != kindFile || was.fast != rec.fast || was.size != rec.size || was.fast.ctime == 0 ||
+		was.fast.ctime > was.read-racy || was.fast.mtime > was.read-racy {
+		return false
+	}
+	rec.digest, rec.read = was.digest, was.read
+	return true
 }

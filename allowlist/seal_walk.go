@@ -137,7 +137,7 @@ func (w *walker) visit(d dir, job walkJob, e entry, found map[string]record) (ch
 	known := e.kind != kindUnknown
 	var rec record
 	if !known {
-		if rec, err = w.r.take(d, e.name); err != nil {
+		if rec, err = w.r.take(d, e.name, path); err != nil {
 			return walkJob{}, false, err
 		}
 		e.kind = rec.kind
@@ -145,7 +145,7 @@ func (w *walker) visit(d dir, job walkJob, e entry, found map[string]record) (ch
 	watched, descend := w.watched(job.git, path, e)
 	if watched {
 		if known {
-			if rec, err = w.r.take(d, e.name); err != nil {
+			if rec, err = w.r.take(d, e.name, path); err != nil {
 				return walkJob{}, false, err
 			}
 			e.kind = rec.kind

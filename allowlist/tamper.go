@@ -85,7 +85,7 @@ func (m *Manifest) compare(after *Manifest) *TamperError {
 			note(&e.Removed, path)
 		case was.kind != is.kind:
 			note(&e.Retyped, path)
-		case was != is:
+		case was.compared(m.hashed) != is.compared(m.hashed):
 			note(&e.Changed, path)
 		}
 	}

@@ -10,3 +10,7 @@ import (
 )
 
 func openLocked(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func lock(*os.File) error { return errors.ErrUnsupported }
+
+func unlock(*os.File) error { return errors.ErrUnsupported }

@@ -18,17 +18,27 @@ func openLocked(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err == unix.EWOULDBLOCK {
-		err = ErrLocked
-	}
-	if err != nil {
+	if err := lock(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %+q: %w", name, err), f.Close())
 	}
 	return f, nil
+}
+
+// lock does not wait.
+func lock(f *os.File) error {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return ErrLocked
+	}
+	return err
+}
+
+func unlock(f *os.File) error { return flock(f, unix.LOCK_UN) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
 }

@@ -33,7 +33,7 @@ func (t *Tree) policy(p *Policy) (*treePolicy, error) {
 	}
 	tp := &treePolicy{Policy: p, plain: p, digest: p.Digest(), protected: map[string]bool{}}
 	core := slices.Clone(t.core)
-	if file := p.file(); file != "" {
+	if file := p.File(); file != "" {
 		var err error
 		if core, tp.file, err = t.policyFile(core, file); err != nil {
 			return nil, fmt.Errorf("policy file %+q: %w", file, err)

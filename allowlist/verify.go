@@ -16,7 +16,7 @@ var ErrForeignPlan = errors.New("the plan is of another tree or policy")
 // Verify compares the tree with what was sealed. Call it only when every process of the run is dead. It reads every
 // recorded file again and trusts no time or size. A difference is a *TamperError that names all of it.
 func (m *Manifest) Verify(t *Tree) error {
-	after, _, err := m.again(t)
+	after, _, err := m.again(t, nil)
 	if err != nil {
 		return err
 	}
@@ -28,19 +28,38 @@ func (m *Manifest) Verify(t *Tree) error {
 // link, or a directory. A protected name is excused by neither. The plan may be nil: then only outputs may have changed.
 // It fails with ErrForeignPlan if the plan was made for another tree or under another policy than the manifest.
 func (m *Manifest) VerifyWithin(t *Tree, plan *Plan, outputs []string) error {
+	_, err := m.Next(t, plan, outputs)
+	return err
+}
+
+// Next is VerifyWithin for a caller who goes on from there: it returns what it found, as SealFull would, without reading
+// the tree another time.
+func (m *Manifest) Next(t *Tree, plan *Plan, outputs []string) (*Manifest, error) {
+	return m.next(t, plan, outputs, nil)
+}
+
+// Recheck is Next without outputs, for a caller who has kept the tree to itself since the manifest was made. It looks at
+// every name, and reads the content of those files again of which the kernel's times of change do not say that they are
+// as they were. Somebody who can set the clock, or holds a page of a file that was mapped and written to before, can
+// deceive it; Next it is that proves. A manifest of Recheck vouches for no more than the one that it was made from.
+func (m *Manifest) Recheck(t *Tree, plan *Plan) (*Manifest, error) {
+	return m.next(t, plan, nil, m)
+}
+
+func (m *Manifest) next(t *Tree, plan *Plan, outputs []string, known *Manifest) (*Manifest, error) {
 	if !m.full {
-		return errors.New("allowlist: verify: the manifest has protected names only; seal with SealFull")
+		return nil, errors.New("allowlist: verify: the manifest has protected names only; seal with SealFull")
 	}
 	patterns, err := outputPatterns(outputs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if plan != nil && (!plan.tree.self.same(t.self) || plan.policy.digest != m.pdigest) {
-		return fmt.Errorf("allowlist: verify: plan %s: %w", plan.digest, ErrForeignPlan)
+		return nil, fmt.Errorf("allowlist: verify: plan %s: %w", plan.digest, ErrForeignPlan)
 	}
-	after, tp, err := m.again(t)
+	after, tp, err := m.again(t, known)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x := excuses{after: after, tp: tp, outputs: patterns, planned: map[string]*change{}}
 	if plan != nil {
@@ -50,11 +69,15 @@ func (m *Manifest) VerifyWithin(t *Tree, plan *Plan, outputs []string) error {
 	}
 	found := m.compare(after)
 	x.parents(found.Added)
-	return found.without(x.excused).orNil()
+	if err := found.without(x.excused).orNil(); err != nil {
+		return nil, err
+	}
+	after.policy, after.pdigest = m.policy, m.pdigest
+	return after, nil
 }
 
 // again records the tree as the manifest did.
-func (m *Manifest) again(t *Tree) (*Manifest, *treePolicy, error) {
+func (m *Manifest) again(t *Tree, known *Manifest) (*Manifest, *treePolicy, error) {
 	if m.policy == nil {
 		return nil, nil, errors.New("allowlist: verify: an empty manifest proves nothing; seal first")
 	}
@@ -67,7 +90,7 @@ func (m *Manifest) again(t *Tree) (*Manifest, *treePolicy, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
 	}
-	after, err := t.record(tp, recording{full: m.full, hash: true})
+	after, err := t.record(tp, recording{full: m.full, hash: true, known: known})
 	if err != nil {
 		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
 	}

@@ -146,7 +146,7 @@ func (l *ledger) settle(s *scope, sl *slot, r *Record, charge *amounts) {
 	case Accepted:
 		s.Accepted++
 	case SandboxLost:
-		l.root().hold("the sandbox was lost: verify a fresh one, then Resume")
+		l.root().hold(PauseSandboxLost)
 	}
 	if s.Tally.count(r, &s.Limits) {
 		l.remember(&s.Tally.Known, r.Head)

@@ -19,6 +19,10 @@ type Amendment struct {
 
 const maxApproval = 256
 
+// PauseSandboxLost is what [Status] says about a pause that has no other reason than an iteration that ended as
+// SandboxLost. Whoever verified a fresh sandbox may end this one, and no other.
+const PauseSandboxLost = "the sandbox was lost: verify a fresh one, then Resume"
+
 func checkApproval(by, reason string) error {
 	for _, text := range []string{by, reason} {
 		if strings.TrimSpace(text) == "" || text != clip(text, maxApproval) {
