@@ -55,9 +55,14 @@ func live(p *program) {
 //go:norace
 //go:nocheckptr
 func perform(ops []op) (step uint32, errno syscall.Errno, index uint32) {
+	var last uintptr
 	for i := 0; i < len(ops); i++ {
 		o := &ops[i]
-		r, _, e := syscall.RawSyscall6(o.nr, o.args[0], o.args[1], o.args[2], o.args[3], o.args[4], o.args[5])
+		first := o.args[0]
+		if o.fed {
+			first = last
+		}
+		r, _, e := syscall.RawSyscall6(o.nr, first, o.args[1], o.args[2], o.args[3], o.args[4], o.args[5])
 		if e == o.allow {
 			e = 0
 		}
@@ -67,6 +72,7 @@ func perform(ops []op) (step uint32, errno syscall.Errno, index uint32) {
 		if e != 0 {
 			return uint32(o.step), e, o.index
 		}
+		last = r
 	}
 	return 0, 0, 0
 }

@@ -60,6 +60,7 @@ const (
 	StepSession
 	StepCgroup
 	StepStdio
+	StepOOMScore
 	StepRlimit
 	StepAffinity
 	StepUser
@@ -79,7 +80,7 @@ const (
 
 var stepNames = map[Step]string{
 	StepMonitor: "monitor", StepUIDBusy: "uid busy", StepSession: "session", StepCgroup: "cgroup", StepStdio: "stdio",
-	StepRlimit: "rlimit", StepAffinity: "affinity", StepUser: "uid", StepCapabilities: "capabilities",
+	StepOOMScore: "oom_score_adj", StepRlimit: "rlimit", StepAffinity: "affinity", StepUser: "uid", StepCapabilities: "capabilities",
 	StepDeathSignal: "death signal", StepDir: "working directory", StepReachable: "mount", StepSignals: "signals",
 	StepDescriptors: "descriptors", StepNoNewPrivs: "no_new_privs", StepLandlock: "landlock", StepSeccomp: "seccomp",
 	StepCheck: "check before exec", StepExec: "exec", StepWrapper: "wrapper",

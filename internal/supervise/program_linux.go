@@ -51,6 +51,7 @@ type op struct {
 	want  uintptr
 	allow unix.Errno // an errno that is as good as success
 	exact bool       // the result must be want
+	fed   bool       // the first argument is the result of the call before
 	step  Step
 	index uint32
 }

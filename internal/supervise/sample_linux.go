@@ -63,3 +63,23 @@ func (s *sampler) look(t *tree, guard, reports int) {
 	s.add(t.below(top), t.tasks[top].waited)
 	report(reports, Event{Kind: Sampled, CPU: int64(s.cpu), Tasks: int64(s.peak)})
 }
+
+// Sampler looks at everything below the calling process, which is process 1 of its pid namespace, where no cgroup can be
+// seen. What it cannot see is said at sampler.
+type Sampler struct {
+	s sampler
+	t tree
+}
+
+// NewSampler has seen nothing yet.
+func NewSampler() *Sampler { return &Sampler{s: sampler{seen: map[taskID]time.Duration{}}} }
+
+// Look takes a look at /proc and returns the CPU time of the tree, as far as it is known, and the largest number of tasks
+// seen so far.
+func (s *Sampler) Look() (cpu time.Duration, tasks int, err error) {
+	if err := s.t.read(); err != nil {
+		return s.s.cpu, s.s.peak, err
+	}
+	s.s.add(s.t.below(1), s.t.tasks[1].waited)
+	return s.s.cpu, s.s.peak, nil
+}
