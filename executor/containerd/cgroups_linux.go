@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerd
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cgroupFiles are the groups of boxes as this process sees them. In a container it sees none, or others: what is read here
+// is only used if the proof box was found with the limit that it was given.
+type cgroupFiles struct {
+	at map[string]string // by controller: the directory of the root group
+}
+
+// findCgroups looks where the controllers are mounted.
+func findCgroups(mountinfo string) map[string]string {
+	at := map[string]string{}
+	for line := range strings.Lines(mountinfo) {
+		left, right, _ := strings.Cut(line, " - ")
+		mount, fs := strings.Fields(left), strings.Fields(right)
+		const root, point = 3, 4
+		if len(mount) <= point || len(fs) < 3 || mount[root] != "/" {
+			continue
+		}
+		switch fs[0] {
+		case "cgroup":
+			for _, controller := range strings.Split(fs[2], ",") {
+				if slices.Contains([]string{"pids", "cpu", "memory"}, controller) {
+					at[controller] = mount[point]
+				}
+			}
+		case "cgroup2":
+			at[""] = mount[point]
+		}
+	}
+	return at
+}
+
+// file returns the path of a control file of a group.
+func (c cgroupFiles) file(group, controller, name string) string {
+	dir, v1 := c.at[controller]
+	if !v1 {
+		dir = c.at[""]
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, group, name)
+}
+
+// number reads a file that holds one number.
+func (c cgroupFiles) number(group, controller, name string) (int64, bool) {
+	path := c.file(group, controller, name)
+	if path == "" {
+		return 0, false
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
+
+// refusedTasks is how often the kernel refused to make a task because of the group's limit.
+func (c cgroupFiles) refusedTasks(group string) int64 {
+	path := c.file(group, "pids", "pids.events")
+	if path == "" {
+		return 0
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "max "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// forget removes the common parent, if no box of anybody is in it: the kernel refuses otherwise.
+func (c cgroupFiles) forget() {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		left, right, _ := strings.Cut(line, " - ")
+		const point = 4
+		if mount := strings.Fields(left); len(mount) > point && strings.HasPrefix(right, "cgroup") {
+			_ = os.Remove(mount[point] + cgroupParent)
+		}
+	}
+}

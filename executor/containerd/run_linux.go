@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/containerd/internal/box"
+	"github.com/evoseal/containment/executor/internal/hostrun"
+	"github.com/evoseal/containment/internal/supervise"
+)
+
+// Deadlines of the phases that are ours.
+const (
+	setupTime = 5 * time.Minute  // the copy of the workspace and the box
+	idleTime  = time.Minute      // of a box that is made for one run: until the job comes
+	slackTime = 30 * time.Second // beyond the wall limit: transfer of the copy and of artifacts, and the report
+	graceTime = 2 * time.Second  // the supervisor's own timers come first
+)
+
+// Run executes the specification; see [executor.Executor].
+func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Result, error) {
+	begin := time.Now()
+	if !e.host.Enter() {
+		return nil, executor.ErrClosed
+	}
+	defer func() {
+		if e.host.Leave() {
+			if err := e.release(); err != nil {
+				e.config.Logger.WarnContext(ctx, "the last run after Close could not release everything", slog.Any("error", err))
+			}
+		}
+	}()
+	if err := e.host.Admit(ctx, spec, e.caps, "tier 2"); err != nil {
+		return nil, err
+	}
+	r := &run{ex: e, spec: spec, limits: spec.Limits.WithDefaults()}
+	return r.do(ctx, begin)
+}
+
+// run is one run with everything that it holds.
+type run struct {
+	ex     *Executor
+	spec   executor.Spec
+	limits executor.Limits // with defaults
+
+	want      wanted
+	packed    *box.Packed
+	plan      plan
+	box       *container
+	figures   figures
+	refused   int64 // tasks that the kernel refused to make
+	sawCgroup bool
+	boot      string
+	warm      bool
+}
+
+// do takes the run from nothing to its verdict and removes whatever was made for it.
+func (r *run) do(ctx context.Context, begin time.Time) (*executor.Result, error) {
+	result, err := r.execute(ctx, begin)
+	cleaned := r.cleanup(ctx)
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, cleaned)
+	case cleaned != nil:
+		return nil, cleaned
+	}
+	result.Timing.Teardown = time.Since(begin) - result.Timing.Setup - result.Timing.Run
+	return result, nil
+}
+
+func (r *run) cleanup(ctx context.Context) error {
+	if r.packed != nil {
+		if err := r.packed.Close(); err != nil {
+			return errors.Join(err, r.destroy(ctx))
+		}
+	}
+	return r.destroy(ctx)
+}
+
+func (r *run) destroy(ctx context.Context) error {
+	if r.box == nil {
+		return nil
+	}
+	return r.box.destroy(ctx)
+}
+
+func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, error) {
+	setup, cancel := context.WithTimeoutCause(ctx, setupTime, errors.New("the set-up took too long"))
+	defer cancel()
+	if err := r.prepare(setup); err != nil {
+		if ctx.Err() != nil {
+			return &executor.Result{Cause: executor.CauseCancelled, ExitCode: -1, Detail: "cancelled during set-up"}, nil
+		}
+		return nil, err
+	}
+	ending, err := r.work(ctx)
+	counted := r.count(ctx)
+	if err != nil && !errors.Is(err, executor.ErrLost) {
+		return nil, err
+	}
+	if lost := r.lost(err); lost != nil {
+		return nil, lost
+	}
+	if err := hostrun.SetupError(ending.Failed); err != nil {
+		return nil, err
+	}
+	if counted != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrLost, counted)
+	}
+	result := &executor.Result{
+		Stdout: ending.Stdout, Stderr: ending.Stderr, Artifacts: ending.Artifacts, Refused: ending.Refused,
+		Enforced: r.enforced(), Usage: r.usage(ending), Timing: hostrun.Timing(begin, ending.Ending),
+	}
+	hostrun.Judge(result, r.facts(ending))
+	return result, nil
+}
+
+// prepare packs the workspace, so that its size is known, and gets a box for it.
+func (r *run) prepare(ctx context.Context) (err error) {
+	if r.want, err = r.ex.look(r.spec); err != nil {
+		return err
+	}
+	rules := box.Rules{
+		MaxBytes: r.ex.config.WorkspaceBytes, MaxFiles: r.ex.config.WorkspaceFiles,
+		OmitNames: executor.DefaultHidden(), Omit: r.spec.Hidden, ReadOnly: r.spec.ReadOnly, Overlay: r.spec.Overlay,
+	}
+	if r.packed, err = box.Pack(ctx, r.ex.dir(), r.spec.Workspace, rules); err != nil {
+		return &executor.SetupError{Step: "workspace", Err: err}
+	}
+	if err := r.makePlan(); err != nil {
+		return err
+	}
+	d := deadlines{idle: idleTime, hard: idleTime + r.limits.Wall + slackTime}
+	if r.box = r.ex.pool.take(r.plan, r.limits.Wall); r.box != nil {
+		r.warm = true
+		return nil
+	}
+	r.box, err = r.ex.create(ctx, r.plan, d, r.spec.Label)
+	return err
+}
+
+// makePlan says which box the run must have.
+func (r *run) makePlan() error {
+	e := r.ex
+	root, err := e.skeleton(r.want.points)
+	if err != nil {
+		return &executor.SetupError{Step: "root", Err: err}
+	}
+	r.plan = plan{Args: e.supervisor.Args, GVisor: e.runtime.gvisor}
+	if root != "" {
+		r.plan.Root = e.daemonPath(root)
+	}
+	for _, b := range r.want.binds {
+		r.plan.Binds = append(r.plan.Binds, bind{e.daemonPath(b.Source), b.Target})
+	}
+	stats := r.packed.Stats()
+	r.plan.size(r.limits, stats.Bytes, stats.Files)
+	return nil
+}
+
+// work has the box do the job. The supervisor keeps every limit by itself; what is here is for one that does not answer.
+func (r *run) work(ctx context.Context) (box.Ending, error) {
+	r.boot = r.box.hello.BootID
+	end := r.limits.Wall + slackTime + graceTime
+	stuck := time.AfterFunc(end, func() { _ = r.ex.conn.killTask(ctx, r.box.id) })
+	defer stuck.Stop()
+	gone := make(chan struct{})
+	defer close(gone)
+	go r.interruptIfGone(gone)
+	return r.box.session.Run(ctx, box.Job{
+		Stage: supervise.Job{
+			Programs: hostrun.Programs(r.spec), Args: r.spec.Args, Env: r.spec.Environ(box.Home, box.Temp),
+			Dir: path.Join(box.Workspace, r.spec.Dir), UID: box.UID, GID: box.GID, Reserved: true,
+			Rlimits: r.rlimits(), Filter: r.ex.filter,
+		},
+		Trees:  []box.Tree{{Packed: r.packed, Target: box.Workspace}},
+		Limits: r.limits,
+		Artifacts: box.Artifacts{
+			Patterns: r.spec.Artifacts, Dest: r.artifactDir(), ID: r.box.id, Exclude: r.spec.Hidden, ExcludeNames: executor.DefaultHidden(),
+		},
+		Stdin: r.spec.Stdin, Stdout: r.spec.Stdout, Stderr: r.spec.Stderr,
+	})
+}
+
+// drainTime is how long the stream may still have something to say after process 1 ended.
+const drainTime = time.Second
+
+// interruptIfGone ends the session if process 1 ended and the stream does not: a shim that was killed leaves no end of file.
+func (r *run) interruptIfGone(done <-chan struct{}) {
+	select {
+	case <-done:
+		return
+	case <-r.box.exited:
+	}
+	select {
+	case <-done:
+	case <-time.After(drainTime):
+		_ = r.box.session.Close()
+	}
+}
+
+func (r *run) artifactDir() string {
+	if len(r.spec.Artifacts) == 0 {
+		return ""
+	}
+	dir, err := filepath.Abs(r.spec.ArtifactDir)
+	if err != nil {
+		return r.spec.ArtifactDir
+	}
+	return dir
+}
+
+// lost decides whether a run whose report did not come has a verdict all the same: the kernel's own counter says why, if
+// the whole box was killed for its memory.
+func (r *run) lost(err error) error {
+	if err == nil || r.figures.oomKills > 0 {
+		return nil
+	}
+	if !r.box.running() {
+		return fmt.Errorf("%w%s", err, r.box.lastWords())
+	}
+	return err
+}
