@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/runaway"
+)
+
+// refuseTime bounds the look at the host and the proof of all candidates together: whoever opens a boundary hears within
+// 10 s that there is none.
+const refuseTime = 9 * time.Second
+
+// choose finds the first candidate that reaches the tier and is proven to. What it returns otherwise names, for every
+// candidate, what is missing.
+func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []error) {
+	needs := b.decided.Required.Needs() | b.c.Run.Required()
+	var reports []Report
+	var missing []error
+	for i, c := range b.c.Executors {
+		name := c.title()
+		if err := c.promises(needs); err != nil {
+			missing = append(missing, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		took := b.hooks.refuse
+		if i < len(b.c.Executors)-1 {
+			took = took * 2 / 3 // so that one that hangs does not keep the next from its turn
+		}
+		report, err := b.prove(ctx, c.Executor, needs, took, fresh)
+		reports = append(reports, report)
+		if err == nil {
+			return proof{name, c.Executor, needs, report}, reports, nil
+		}
+		missing = append(missing, fmt.Errorf("%s: %w", name, err))
+	}
+	return proof{}, reports, missing
+}
+
+// title names a candidate for people.
+func (c *Candidate) title() string {
+	switch {
+	case c.Name != "":
+		return c.Name
+	case c.Executor != nil:
+		return fmt.Sprintf("%T", c.Executor)
+	}
+	return "unnamed executor"
+}
+
+// promises says why a candidate need not be attacked: there is none, or it does not even claim what is needed.
+func (c *Candidate) promises(needs executor.Capability) error {
+	if c.Err != nil {
+		return c.Err
+	}
+	if isNil(c.Executor) {
+		return errNoExecutor
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	caps, err := called(ctx, 0, func(context.Context) (executor.Capability, error) { return c.Executor.Capabilities(), nil })
+	if err != nil {
+		return fmt.Errorf("its capabilities cannot be had: %w", err)
+	}
+	if lacks := caps.Missing(needs); lacks != 0 {
+		return &executor.UnsupportedError{Executor: c.title(), Missing: lacks,
+			Reason: fmt.Sprintf("it reaches tier %v at most", Reached(caps)), Fix: "give an executor of the tier that is required"}
+	}
+	return nil
+}
+
+// prove attacks a candidate and records what came of it.
+func (b *Boundary) prove(
+	ctx context.Context, ex executor.Executor, needs executor.Capability, took time.Duration, fresh bool,
+) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, took)
+	defer cancel()
+	report, err := called(ctx, time.Second/2, func(ctx context.Context) (Report, error) {
+		return b.hooks.verify(ctx, ex, &VerifyOptions{Needs: needs, Timeout: took, Fresh: fresh, Logger: b.c.Logger})
+	})
+	if err == nil && !report.Proven.Has(needs) {
+		err = fmt.Errorf("%w: %v", ErrUnproven, report.Proven.Missing(needs))
+	}
+	if _, noted := b.log.record(RecordVerification, report, false); noted != nil {
+		err = errors.Join(err, noted)
+	}
+	return report, err
+}
+
+// current says whether the proof still holds for the executor as it is now, and repeats the attack if not.
+func (b *Boundary) current(ctx context.Context) error {
+	stale := b.hooks.current(ctx, b.proof.report, b.proof.ex)
+	if stale == nil {
+		return nil
+	}
+	b.warn(ctx, "isolation: the executor is verified again", "executor", b.proof.name, "why", stale)
+	report, err := b.prove(ctx, b.proof.ex, b.proof.needs, b.hooks.refuse, true)
+	if err != nil {
+		return b.denied([]Report{report}, []error{fmt.Errorf("%s: %w", b.proof.name, errors.Join(stale, err))})
+	}
+	b.proof.report = report
+	return nil
+}
+
+// replace finds a fresh sandbox after one was lost, and only then lets the governor go on. A pause that somebody else
+// asked for stays.
+func (b *Boundary) replace(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.hooks.refuse)
+	defer cancel()
+	p, reports, missing := b.choose(ctx, true)
+	if p.ex == nil {
+		return b.stop(b.denied(reports, missing))
+	}
+	b.proof = p
+	if why := b.c.Governor.Status().Paused; why != runaway.PauseSandboxLost {
+		return fmt.Errorf("a fresh sandbox was verified; the pause stays, since it has other reasons: %q", why)
+	}
+	return b.c.Governor.Resume(runaway.Approval{By: "boundary", Reason: "a fresh sandbox was verified: " + p.name})
+}
+
+// denied makes the error that says everything.
+func (b *Boundary) denied(reports []Report, missing []error) *DenyError {
+	return &DenyError{Decision: b.decided.Decision, Required: b.decided.Required, Observed: b.observed, Reports: reports,
+		Missing: missing}
+}
+
+// stop ends the run because of an error, which stays the first one that the caller sees.
+func (b *Boundary) stop(cause error) error {
+	return errors.Join(cause, b.c.Governor.Stop(runaway.ReasonIsolation, clip(cause.Error())))
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/evoseal/containment/runaway"
+)
+
+// Open decides which isolation the run needs, puts right what an earlier process left, and finds an executor that is
+// proven to hold it. What it cannot find or prove it refuses, naming all that is missing; it never takes less. Nothing of
+// a variant has run then. It needs 10 s at most to refuse, unless there is much to restore; then it runs the accepted tree
+// once if the judge wants to know what that passes.
+//
+// The accepted tree of a run is the one that the first Open finds, and later the one that was kept last. If the tree is
+// another one, it is restored: a change by hand belongs into a new run. The error matches [ErrConfig], [ErrDenied] (a
+// *DenyError), [ErrTreeUnknown] or [ErrLog], or is a *runaway.StopError if the run is over.
+func Open(ctx context.Context, c Config) (*Boundary, error) { return openWith(ctx, c, hooks{}) }
+
+func openWith(ctx context.Context, c Config, h hooks) (_ *Boundary, err error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.Executors, c.Run = slices.Clone(c.Executors), ownSpec(c.Run)
+	c.RunID = c.Governor.Status().RunID
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &Boundary{c: c, hooks: h.withDefaults()}
+	if d, ok := c.Judge.(Demanding); ok {
+		b.reports = d.Needs().Artifacts
+	}
+	if err := b.locate(); err != nil {
+		return nil, err
+	}
+	if stop := c.Governor.Status().Stop; stop != nil {
+		return nil, stop
+	}
+	if err := os.MkdirAll(filepath.Join(b.c.StateDir, artifactsDir), 0o700); err != nil {
+		return nil, problem("StateDir: %w", err)
+	}
+	// A run that has begun iterations has a log: a missing one is not a new one.
+	b.log, err = OpenLog(b.c.StateDir, c.RunID, &LogOptions{MustExist: c.Governor.Status().Attempts > 0, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx); err != nil {
+		return nil, errors.Join(err, b.log.Close())
+	}
+	b.say(ctx, slog.LevelInfo, "isolation: opened", "tier", b.decided.Required, "executor", b.proof.name,
+		"checkpoint", b.accepted.id, "gateFiles", len(b.gate.paths))
+	return b, nil
+}
+
+// open is everything after the log is there.
+func (b *Boundary) open(ctx context.Context) error {
+	h, err := b.recover(ctx) // first: a half-done step is undone whether or not there will be another one
+	if err != nil {
+		return err
+	}
+	if err := b.admit(ctx); err != nil {
+		return err
+	}
+	if err := b.adopt(ctx, h); err != nil {
+		return err
+	}
+	if err := b.copyGate(); err != nil {
+		return fmt.Errorf("isolation: %w", err)
+	}
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	if b.c.Governor.Status().Paused == runaway.PauseSandboxLost { // an earlier process lost its sandbox; this one is proven
+		return b.c.Governor.Resume(runaway.Approval{By: "boundary", Reason: "a fresh sandbox was verified: " + b.proof.name})
+	}
+	return nil
+}
+
+// admit decides what is required, and finds an executor that has it.
+func (b *Boundary) admit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.hooks.refuse)
+	defer cancel()
+	if err := b.decide(ctx, b.c.Sources.Generator); err != nil {
+		return err
+	}
+	p, reports, missing := b.choose(ctx, false)
+	if p.ex == nil {
+		return b.denied(reports, missing)
+	}
+	b.proof = p
+	return nil
+}
+
+// decide decides for a generator and records it, if it is not what was recorded last. It looks at the host when it is
+// asked the first time, and when the generator is another one.
+func (b *Boundary) decide(ctx context.Context, who GeneratorIdentity) error {
+	observed := b.observed
+	if b.asked == nil || *b.asked != who {
+		sources := b.c.Sources
+		sources.Generator = who
+		observed = Observe(ctx, sources)
+	}
+	s, err := b.log.decide(decideInput{trust: b.c.Trust, observed: observed, min: b.c.MinTier, override: b.c.Override,
+		approval: b.c.Approval, tree: b.dir})
+	if err != nil {
+		return err
+	}
+	b.decided, b.observed, b.asked = s, observed, &who
+	return nil
+}
+
+// begin measures what the accepted tree passes, for a judge that compares. It is the accepted tree that runs, in the
+// proven executor.
+func (b *Boundary) begin(ctx context.Context) error {
+	m, ok := b.c.Judge.(Measuring)
+	if !ok {
+		return nil
+	}
+	eval, cleanup, err := b.execute(ctx, b.c.RunID+"-baseline")
+	defer cleanup()
+	if err != nil {
+		return fmt.Errorf("isolation: the accepted tree could not be run: %w", err)
+	}
+	if err := b.drift(); err != nil {
+		return errors.Join(fmt.Errorf("isolation: while the accepted tree ran: %w", err), b.restore(ctx, 0))
+	}
+	base, err := called(ctx, b.hooks.grace, func(ctx context.Context) (*Baseline, error) { return m.Measure(ctx, eval) })
+	if err != nil {
+		return fmt.Errorf("isolation: the accepted tree does not pass what variants are judged by; mend it first: %w", err)
+	}
+	b.baseline = base
+	return nil
+}
+
+// reconsider asks again whether a step may begin: permits expire, and a generator can become another one.
+func (b *Boundary) reconsider(ctx context.Context, g Generator) error {
+	who := *b.asked
+	if named, ok := g.(Identified); ok && !isNil(g) {
+		identity, err := called(ctx, b.hooks.grace, func(context.Context) (GeneratorIdentity, error) { return named.Identity(), nil })
+		if err != nil {
+			return fmt.Errorf("%w: the generator does not say who it is: %w", ErrDenied, err)
+		}
+		who = identity
+	}
+	if err := b.decide(ctx, who); err != nil {
+		return err
+	}
+	if !b.proof.report.Proven.Has(b.decided.Needs) {
+		return b.denied([]Report{b.proof.report}, []error{fmt.Errorf(
+			"%s is proven for less than tier %v: open the boundary again with an executor of that tier", b.proof.name,
+			b.decided.Required)})
+	}
+	return b.current(ctx)
+}
