@@ -6,7 +6,8 @@
 //	go run ./examples/sandbox -- sh -c 'id; rm -r *; ls'
 //	go run ./examples/sandbox -executor rlimit -- sh -c 'id; rm -r *; ls'
 //
-// It takes bubblewrap (tier 1.5). Where that cannot work it runs nothing and says why; a weaker tier has to be asked for.
+// It takes bubblewrap (tier 1.5). Where that cannot work it runs nothing and says why; a weaker tier has to be asked for,
+// with -executor rlimit or auto.
 //
 // Its exit code is 0 if the command ended by itself with 0, 1 if it did not, 2 for a wrong call, 3 if nothing was run.
 package main
@@ -23,9 +24,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/evoseal/containment/examples/internal/executors"
 	"github.com/evoseal/containment/executor"
-	"github.com/evoseal/containment/executor/bubblewrap"
-	"github.com/evoseal/containment/executor/rlimit"
 )
 
 func main() {
@@ -42,7 +42,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: sandbox [flags] -- COMMAND [ARGS…]\n\nflags:")
 		flags.PrintDefaults()
 	}
-	name := flags.String("executor", "bubblewrap", "what contains the command: bubblewrap (tier 1.5) or rlimit (tier 1); `name`")
+	name := flags.String("executor", "bubblewrap", "what contains the command: rlimit (tier 1), bubblewrap (1.5), containerd (2), or\n"+
+		"auto, the strongest that this host has; `name`")
 	dir := flags.String("dir", ".", "`directory` of which the command gets a private copy")
 	var l executor.Limits
 	flags.DurationVar(&l.Wall, "wall", 10*time.Second, "time that the command may take")
@@ -70,29 +71,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// sandbox runs the specification in the first executor of that name that this host has.
 func sandbox(ctx context.Context, name string, spec executor.Spec) (*executor.Result, error) {
-	ex, err := open(ctx, name)
+	set, err := executors.Open(ctx, name, executors.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer ex.Close()
-	return ex.Run(ctx, spec)
-}
-
-// closer is what both implementations are.
-type closer interface {
-	executor.Executor
-	io.Closer
-}
-
-func open(ctx context.Context, name string) (closer, error) {
-	switch name {
-	case "bubblewrap":
-		return bubblewrap.New(ctx, bubblewrap.Config{})
-	case "rlimit":
-		return rlimit.New(ctx, rlimit.Config{})
+	defer set.Close()
+	var errs []error
+	for _, c := range set.Candidates {
+		if c.Err == nil {
+			return c.Executor.Run(ctx, spec)
+		}
+		errs = append(errs, c.Err)
 	}
-	return nil, fmt.Errorf("there is no executor %q; take bubblewrap or rlimit", name)
+	return nil, errors.Join(errs...)
 }
 
 func print(w io.Writer, r *executor.Result) {
