@@ -89,6 +89,7 @@ bench:
 		cd "$$module"
 		go test -run=NONE -bench=. -benchmem ./...
 	done
+	go run -tags containerd ./bench/executor
 	go run ./bench/rollback
 
 fmt:
