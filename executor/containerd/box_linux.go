@@ -73,7 +73,7 @@ func (c *container) takeLease(ctx context.Context, label string) (err error) {
 	if c.lease, err = c.ex.boxLeases.Acquire(lease.Record{ID: c.id, Label: label, Scratch: []string{dir}}); err != nil {
 		return err
 	}
-	if c.slot, err = c.ex.slots.take(ctx, c.ex.destroyLeft); err != nil {
+	if c.slot, err = c.ex.slots.take(ctx, c.ex.destroyBox); err != nil {
 		return err
 	}
 	if err := c.slot.Leave(dir); err != nil {
@@ -82,7 +82,7 @@ func (c *container) takeLease(ctx context.Context, label string) (err error) {
 	c.plan.FirstID = c.ex.slots.base(c.slot)
 	c.plan.Cgroup = c.ex.cgroupPath(c.id)
 	supervisor, err := c.ex.supervisor.forSlot(c.plan.FirstID)
-	c.plan.Supervisor = c.ex.daemonPath(supervisor)
+	c.plan.Supervisor = c.ex.see(supervisor)
 	return err
 }
 
@@ -121,6 +121,9 @@ func (c *container) labels(d deadlines, label string) map[string]string {
 }
 
 func (c *container) createRecord(ctx context.Context, d deadlines, label string) error {
+	if err := c.ex.conn.present(ctx); err != nil {
+		return err
+	}
 	spec, err := typeurl.MarshalAny(c.plan.spec())
 	if err != nil {
 		return err
@@ -146,7 +149,7 @@ func (c *container) createTask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	see := c.ex.daemonPath
+	see := c.ex.see
 	request := &tasks.CreateTaskRequest{
 		ContainerID: c.id, Rootfs: mounts,
 		Stdin: see(c.streams.path("stdin")), Stdout: see(c.streams.path("stdout")), Stderr: see(c.streams.path("stderr")),
@@ -228,6 +231,8 @@ const endTime = 2 * time.Second
 
 // destroy removes everything. It goes on over failures and names what remains; the lease then stays, for a sweep.
 func (c *container) destroy(ctx context.Context) error {
+	ctx, cancel := apart(ctx)
+	defer cancel()
 	var remains []error
 	note := func(err error) {
 		if err != nil {
@@ -238,6 +243,7 @@ func (c *container) destroy(ctx context.Context) error {
 	if c.task {
 		note(c.end(ctx))
 		note(conn.deleteTask(ctx, c.id))
+		note(c.ex.removeGroups(ctx, c.id))
 	}
 	if c.unwait != nil {
 		c.unwait()

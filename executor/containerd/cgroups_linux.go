@@ -5,20 +5,20 @@ package containerd
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // cgroupFiles are the groups of boxes as this process sees them. In a container it sees none, or others: what is read here
-// is only used if the proof box was found with the limit that it was given.
+// is only used if the group was found with the limit that it was given.
 type cgroupFiles struct {
-	at map[string]string // by controller: the directory of the root group
+	at  map[string]string // by controller: where the root group is mounted; "" is that of version 2
+	all []string          // every hierarchy
 }
 
-// findCgroups looks where the controllers are mounted.
-func findCgroups(mountinfo string) map[string]string {
-	at := map[string]string{}
+// findCgroups looks where the hierarchies are mounted.
+func findCgroups(mountinfo string) cgroupFiles {
+	c := cgroupFiles{at: map[string]string{}}
 	for line := range strings.Lines(mountinfo) {
 		left, right, _ := strings.Cut(line, " - ")
 		mount, fs := strings.Fields(left), strings.Fields(right)
@@ -29,15 +29,24 @@ func findCgroups(mountinfo string) map[string]string {
 		switch fs[0] {
 		case "cgroup":
 			for _, controller := range strings.Split(fs[2], ",") {
-				if slices.Contains([]string{"pids", "cpu", "memory"}, controller) {
-					at[controller] = mount[point]
-				}
+				c.at[controller] = mount[point]
 			}
 		case "cgroup2":
-			at[""] = mount[point]
+			c.at[""] = mount[point]
+		default:
+			continue
 		}
+		c.all = append(c.all, mount[point])
 	}
-	return at
+	return c
+}
+
+// dirs are all directories of a group.
+func (c cgroupFiles) dirs(group string) (list []string) {
+	for _, mount := range c.all {
+		list = append(list, mount+group)
+	}
+	return list
 }
 
 // file returns the path of a control file of a group.
@@ -87,15 +96,7 @@ func (c cgroupFiles) refusedTasks(group string) int64 {
 
 // forget removes the common parent, if no box of anybody is in it: the kernel refuses otherwise.
 func (c cgroupFiles) forget() {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(text)) {
-		left, right, _ := strings.Cut(line, " - ")
-		const point = 4
-		if mount := strings.Fields(left); len(mount) > point && strings.HasPrefix(right, "cgroup") {
-			_ = os.Remove(mount[point] + cgroupParent)
-		}
+	for _, dir := range c.dirs(cgroupParent) {
+		_ = os.Remove(dir)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"google.golang.org/grpc/status"
 )
 
 // meaning is what words of a daemon mean, and what to do.
@@ -72,6 +74,7 @@ func explain(op string, err error) error {
 	if _, done := errors.AsType[*DaemonError](err); done {
 		return err
 	}
+	err = native(err)
 	e := &DaemonError{Op: op, Err: err}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errdefs.IsDeadlineExceeded(err):
@@ -101,4 +104,13 @@ func containsAll(text string, words []string) bool {
 		}
 	}
 	return true
+}
+
+// native turns an error of the wire into one of errdefs. The client does that already for some of its services, and a second
+// time it would lose what it was.
+func native(err error) error {
+	if _, wire := status.FromError(err); err == nil || !wire {
+		return err
+	}
+	return errgrpc.ToNative(err)
 }

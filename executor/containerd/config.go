@@ -48,8 +48,9 @@ type Config struct {
 	// what a killed one left. Default: the directory "state" in RuntimeDir.
 	StateDir string
 
-	// DaemonPath says under which path the daemon sees one of the caller's, if they differ: the longest matching From
-	// counts. New proves one file in RuntimeDir; the caller vouches for the rest. Empty: paths are the same.
+	// DaemonPath says under which path the daemon sees one of the caller's: the longest matching From counts, and From and To
+	// may be equal. It is only needed where the daemon is not in the caller's mount namespace, as when the caller is in a
+	// container: there nothing outside RuntimeDir can be shown to a run for which the caller does not vouch here.
 	DaemonPath []PathMap
 
 	// Warm keeps boxes ready. The zero value keeps none.

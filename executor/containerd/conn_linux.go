@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,8 +18,8 @@ import (
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
-	"github.com/containerd/errdefs/pkg/errgrpc"
-	"google.golang.org/grpc/status"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
 )
 
 // Deadlines of single questions to the daemon. Nothing here waits for ever: a daemon that hangs must not hang a caller.
@@ -28,6 +29,7 @@ const (
 	createTime = 30 * time.Second // shim and runtime
 	deleteTime = 10 * time.Second // one try of several
 	deleteTry  = 3
+	removeTime = 40 * time.Second // everything of one box
 )
 
 // conn is a connection to a daemon, in one namespace of it. It survives restarts of the daemon: nothing in it has a state
@@ -38,6 +40,8 @@ type conn struct {
 	address string
 	version version
 	uuid    string
+	// sameFiles: the daemon runs in our own mount namespace, so that a path means the same file to both.
+	sameFiles bool
 }
 
 // dial looks at the socket first: the client's own messages do not tell an absent daemon from a forbidden one.
@@ -45,14 +49,15 @@ func dial(ctx context.Context, address, ns string) (*conn, error) {
 	if !filepath.IsAbs(address) {
 		return nil, &DaemonError{Op: "connect", Reason: fmt.Sprintf("address %q is not absolute", address), Fix: "set Config.Address"}
 	}
-	if err := knock(ctx, address); err != nil {
+	if err := knock(address); err != nil {
 		return nil, err
 	}
-	client, err := containerd.New(address, containerd.WithTimeout(dialTime))
+	// A question that meets a daemon which is being started anew waits for it, as long as the question may take.
+	client, err := containerd.New(address, containerd.WithTimeout(dialTime), containerd.WithCallOpts([]grpc.CallOption{grpc.WaitForReady(true)}))
 	if err != nil {
 		return nil, explain("connect", err)
 	}
-	c := &conn{client: client, ns: ns, address: address}
+	c := &conn{client: client, ns: ns, address: address, sameFiles: sharesFiles(address)}
 	if err := c.identify(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -60,7 +65,7 @@ func dial(ctx context.Context, address, ns string) (*conn, error) {
 }
 
 // knock tries to connect as the client would.
-func knock(ctx context.Context, address string) error {
+func knock(address string) error {
 	absent := "start containerd (the package containerd), set Config.Address or Config.Managed, or use StartDaemon"
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -77,6 +82,44 @@ func knock(ctx context.Context, address string) error {
 		return &DaemonError{Op: "connect", Reason: "the path of the socket is too long: " + address, Fix: "use a shorter one", Err: err}
 	}
 	return explain("connect", &fs.PathError{Op: "connect", Path: address, Err: err})
+}
+
+// sharesFiles asks the kernel who listens, and in which mount namespace that is. What cannot be seen is another one.
+func sharesFiles(address string) bool {
+	socket, err := net.DialTimeout("unix", address, dialTime)
+	if err != nil {
+		return false
+	}
+	defer socket.Close()
+	raw, err := socket.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	pid := int32(0)
+	err = raw.Control(func(fd uintptr) {
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = cred.Pid
+		}
+	})
+	if err != nil || pid == 0 { // 0: a process of another pid namespace
+		return false
+	}
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	if err != nil {
+		return false
+	}
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	return err == nil && ours == theirs && sameRoot(pid)
+}
+
+// sameRoot compares the root directories: chroot changes them without a namespace.
+func sameRoot(pid int32) bool {
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/root", pid))
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat("/")
+	return err == nil && os.SameFile(ours, theirs)
 }
 
 // identify asks who answers.
@@ -108,31 +151,42 @@ func (c *conn) within(ctx context.Context, d time.Duration) (context.Context, co
 	return context.WithTimeout(namespaces.WithNamespace(ctx, c.ns), d)
 }
 
-// apart is within for clean-up: the caller's end does not end it.
-func (c *conn) apart(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return c.within(context.WithoutCancel(ctx), d)
-}
-
 func (c *conn) tasks() tasks.TasksClient     { return c.client.TaskService() }
 func (c *conn) containers() containers.Store { return c.client.ContainerService() }
 func (c *conn) close() error                 { return c.client.Close() }
 
 // again repeats a deletion. What is not there any more is deleted.
 func (c *conn) again(ctx context.Context, op string, f func(context.Context) error) error {
+	if err := c.present(ctx); err != nil {
+		return explain(op, err)
+	}
 	var err error
 	for try := range deleteTry {
 		if try > 0 {
 			time.Sleep(time.Duration(try*try) * 100 * time.Millisecond)
 		}
-		if err = c.once(ctx, f); err == nil {
-			return nil
+		if err = c.once(ctx, f); err == nil || ctx.Err() != nil {
+			break
 		}
 	}
 	return explain(op, err)
 }
 
+// present waits a little for a daemon that is not there: one that is started anew is soon back, and for one that is gone
+// nobody should wait as long as for one that thinks.
+func (c *conn) present(ctx context.Context) error {
+	const patience, pause = 3 * time.Second, 20 * time.Millisecond
+	for until := time.Now().Add(patience); ; {
+		err := knock(c.address)
+		if err == nil || time.Now().After(until) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(pause)
+	}
+}
+
 func (c *conn) once(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := c.apart(ctx, deleteTime)
+	ctx, cancel := c.within(ctx, deleteTime)
 	defer cancel()
 	err := native(f(ctx))
 	if errdefs.IsNotFound(err) {
@@ -141,17 +195,13 @@ func (c *conn) once(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
+// apart gives clean-up a time of its own: the caller's end does not end it.
+func apart(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+}
+
 // exists reports whether the caller can see a file, for messages.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// native turns an error of the wire into one of errdefs. The client does that already for some of its services, and a second
-// time it would lose what it was.
-func native(err error) error {
-	if _, wire := status.FromError(err); err == nil || !wire {
-		return err
-	}
-	return errgrpc.ToNative(err)
 }

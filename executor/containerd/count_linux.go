@@ -20,6 +20,7 @@ func (r *run) count(ctx context.Context) error {
 	if limit, ok := r.ex.cgroups.number(r.box.plan.Cgroup, "pids", "pids.max"); ok && limit == int64(r.plan.Tasks) {
 		r.sawCgroup = true
 		r.refused = r.ex.cgroups.refusedTasks(r.box.plan.Cgroup)
+		r.peakTasks, _ = r.ex.cgroups.number(r.box.plan.Cgroup, "pids", "pids.peak") // since Linux 6.11
 	}
 	var err error
 	r.figures, err = r.ex.conn.metrics(context.WithoutCancel(ctx), r.box.id)
@@ -40,13 +41,22 @@ func (r *run) facts(ending box.Ending) hostrun.Facts {
 	}
 	// RLIMIT_NPROC comes first, and the kernel counts no refusals of it; a run with as many tasks as it may have is what can
 	// be seen.
-	if f.TaskDenied == 0 && ending.Tasks >= r.limits.Processes {
-		f.TaskDenied, f.TasksBy = int64(ending.Tasks), executor.BySupervisor
+	if tasks, by := r.tasks(ending); f.TaskDenied == 0 && tasks >= r.limits.Processes {
+		f.TaskDenied, f.TasksBy = int64(tasks), by
 	}
 	for _, v := range ending.Volumes {
 		f.DiskFull = max(f.DiskFull, v.Full)
 	}
 	return f
+}
+
+// tasks is the largest number of tasks that the payload is known to have had: what process 1 saw, or what the cgroup counted
+// without those of process 1, of which there were never more than at the end.
+func (r *run) tasks(ending box.Ending) (int, executor.Mechanism) {
+	if counted := int(r.peakTasks) - ending.Threads; counted > ending.Tasks {
+		return counted, r.figures.by
+	}
+	return ending.Tasks, executor.BySupervisor
 }
 
 // usage prefers the kernel's counters. Those of the cgroup have process 1 in them, so the payload's CPU time is what the
@@ -55,6 +65,9 @@ func (r *run) usage(ending box.Ending) executor.Usage {
 	u := hostrun.Usage(ending.Ending)
 	if r.figures.peakMemory > 0 {
 		u.PeakMemory, u.PeakMemoryBy = r.figures.peakMemory, r.figures.by
+	}
+	if tasks, by := r.tasks(ending); tasks > 0 {
+		u.PeakProcesses, u.PeakProcessesBy = tasks, by
 	}
 	if r.ex.runtime.gvisor && r.figures.by != "" {
 		u.User, u.System, u.CPUBy = r.figures.user, r.figures.system, r.figures.by

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/internal/hostrun"
+	"github.com/evoseal/containment/internal/cgroup"
 	"github.com/evoseal/containment/internal/lease"
 )
 
@@ -42,6 +43,7 @@ type Executor struct {
 	root        rootfs
 	filter      []byte // of payloads
 	reads       wanted
+	readable    []string // links resolved
 	cgroups     cgroupFiles
 	notes       []executor.Enforcement // what every Result says beside its limits
 
@@ -57,14 +59,13 @@ func (e *Executor) dir() string             { return filepath.Join(e.config.Runt
 func (e *Executor) boxDir(id string) string { return filepath.Join(e.config.RuntimeDir, id) }
 
 // cgroupPath has one parent for all boxes: one place to look for what is left, and to bound the sum.
-func (e *Executor) cgroupPath(id string) string {
-	return cgroupParent + "/" + strings.TrimPrefix(id, lease.Prefix)
-}
+func (e *Executor) cgroupPath(id string) string { return cgroupParent + "/" + id }
 
 const cgroupParent = "/evoseal"
 
-// daemonPath says where the daemon sees a path of ours.
-func (e *Executor) daemonPath(path string) string {
+// daemonPath says where the daemon sees a path of ours, as far as the caller or the kernel vouches for that. New has proven
+// it for RuntimeDir, or no box could have started.
+func (e *Executor) daemonPath(path string) (seen string, known bool) {
 	var best PathMap
 	for _, m := range e.config.DaemonPath {
 		if below(path, m.From) && len(m.From) > len(best.From) {
@@ -72,9 +73,15 @@ func (e *Executor) daemonPath(path string) string {
 		}
 	}
 	if best.From == "" {
-		return path
+		return path, e.conn.sameFiles || below(path, e.config.RuntimeDir)
 	}
-	return filepath.Join(best.To, strings.TrimPrefix(path, best.From))
+	return filepath.Join(best.To, strings.TrimPrefix(path, best.From)), true
+}
+
+// see is daemonPath for what lies in RuntimeDir.
+func (e *Executor) see(path string) string {
+	seen, _ := e.daemonPath(path)
+	return seen
 }
 
 // unsupported makes the error of a host, a daemon or a caller that cannot be served.
@@ -115,9 +122,18 @@ func (e *Executor) skeleton(points []mountPoint) (string, error) {
 	return dir, nil
 }
 
-// destroyLeft removes the box that a killed host program left in a range of ids.
-func (e *Executor) destroyLeft(ctx context.Context, id string) error {
-	return e.conn.destroyBox(ctx, id)
+// destroyBox removes a box of which nothing but the name is known.
+func (e *Executor) destroyBox(ctx context.Context, id string) error {
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	return errors.Join(e.conn.destroyBox(ctx, id), e.removeGroups(ctx, id))
+}
+
+// removeGroups removes what a shim that was killed leaves: nobody else knows of it.
+func (e *Executor) removeGroups(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
+	defer cancel()
+	return cgroup.RemoveDirs(ctx, e.cgroups.dirs(e.cgroupPath(id)))
 }
 
 // Close ends the boxes that wait, and removes what New made. Runs that are under way are not affected, and the last of them
@@ -139,9 +155,7 @@ func (e *Executor) release() error {
 	if e.pool != nil {
 		errs = append(errs, e.pool.close())
 	}
-	if e.cgroups.at != nil {
-		e.cgroups.forget()
-	}
+	e.cgroups.forget()
 	if e.boxLeases != nil {
 		errs = append(errs, e.boxLeases.Close())
 	}

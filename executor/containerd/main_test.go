@@ -29,7 +29,10 @@ func daemon(t testing.TB) string {
 		return socket
 	}
 	d := startDaemon(t, filepath.Join(shortDir(t), "d"))
-	t.Setenv(daemonMarker, d.Socket())
+	if err := os.Setenv(daemonMarker, d.Socket()); err != nil { // t.Setenv would forbid parallel subtests
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Unsetenv(daemonMarker) })
 	return d.Socket()
 }
 

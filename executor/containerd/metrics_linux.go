@@ -28,6 +28,9 @@ type figures struct {
 
 // metrics asks for the figures of a box. They exist until the task is deleted; with gVisor, until process 1 ends.
 func (c *conn) metrics(ctx context.Context, id string) (figures, error) {
+	if err := c.present(ctx); err != nil {
+		return figures{}, err
+	}
 	ctx, cancel := c.within(ctx, askTime)
 	defer cancel()
 	r, err := c.tasks().Metrics(ctx, &tasks.MetricsRequest{Filters: []string{"id==" + id}})

@@ -42,9 +42,19 @@ func (e *Executor) look(spec executor.Spec) (wanted, error) {
 		if err != nil {
 			return w, &executor.SetupError{Step: "mount", Err: err}
 		}
-		w.add(bind{filepath.Clean(m.Source), target}, dir)
+		source, known := e.daemonPath(filepath.Clean(m.Source))
+		if !known {
+			return w, e.unknownPath(fmt.Sprintf("Mounts[%d]", i), m.Source)
+		}
+		w.add(bind{source, target}, dir)
 	}
 	return w, nil
+}
+
+// unknownPath refuses what might be another file for the daemon.
+func (e *Executor) unknownPath(field, path string) error {
+	return e.unsupported(fmt.Sprintf("%s: the daemon runs with other files than the caller, and what it sees at %s is not known", field, path),
+		"say in Config.DaemonPath where it sees that directory, or use an image")
 }
 
 // add leaves out what is there already.
@@ -90,7 +100,7 @@ func socketsOf(source, address string) error {
 }
 
 // lookAtReads examines Config.Root.Reads once.
-func lookAtReads(reads []string) (w wanted, err error) {
+func (e *Executor) lookAtReads(reads []string) (w wanted, err error) {
 	for _, r := range reads {
 		clean := filepath.Clean(r)
 		if !filepath.IsAbs(r) || clean == "/" || below(clean, "/tmp") || below(clean, reserved...) {
@@ -112,7 +122,11 @@ func lookAtReads(reads []string) (w wanted, err error) {
 		if err != nil {
 			return w, err
 		}
-		w.add(bind{clean, clean}, dir)
+		source, known := e.daemonPath(clean)
+		if !known {
+			return w, e.unknownPath("Root.Reads", clean)
+		}
+		w.add(bind{source, clean}, dir)
 	}
 	return w, nil
 }

@@ -30,6 +30,9 @@ func New(ctx context.Context, config Config) (*Executor, error) {
 		config: config.withDefaults(), host: &hostrun.Host{Config: hostrun.Config{Name: name}}, id: lease.NewID(),
 		roots: map[string]string{},
 	}
+	if text, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+		e.cgroups = findCgroups(string(text))
+	}
 	for _, step := range []struct {
 		reason, fix string
 		do          func(context.Context) error
@@ -257,9 +260,10 @@ func (e *Executor) openRoot(ctx context.Context) (err error) {
 		e.root, err = e.conn.openArchive(ctx, r.Archive)
 	default:
 		e.root.identity = "skeleton"
-		if e.reads, err = lookAtReads(r.Reads); err == nil {
+		if e.reads, err = e.lookAtReads(r.Reads); err == nil {
 			for _, read := range r.Reads {
 				err = errors.Join(err, socketsOf(read, e.conn.address))
+				e.readable = append(e.readable, hostrun.Resolve(read))
 			}
 		}
 	}

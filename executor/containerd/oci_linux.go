@@ -199,17 +199,25 @@ const (
 	notOnDisk   = 8 << 20 // of the memory: full disks must not leave process 1 without any
 )
 
+// More than a machine can have. A sum that overflows would be negative, and that means "unlimited" in some places.
+const (
+	mostMemory = 1 << 50
+	mostTasks  = 1 << 22 // the kernel's PID_MAX_LIMIT
+	mostFiles  = 1 << 30
+)
+
 // size fills in what follows from the limits and from what is put into the box before the run. What the run writes is in
 // memory: a disk that could take all of it would end in an OOM kill where a full disk is meant.
 func (p *plan) size(l executor.Limits, bytes, files int64) {
+	memory := min(l.Memory, mostMemory)
 	put := roundUp(bytes+files*pageSize, coarseBytes)
-	disk := min(l.Disk, l.Memory-notOnDisk)
+	disk := min(l.Disk, memory-notOnDisk)
 	small := volume{max(disk/smallShare/pageSize, 1) * pageSize, executor.DiskInodes / smallShare}
 	p.Temp, p.Shm = small, small
 	p.Work = volume{disk - 2*small.Bytes + put, roundUp(files, coarseFiles) + executor.DiskInodes - 2*small.Inodes}
 	p.Disk = disk
-	p.Memory = l.Memory + put + box.Overhead
-	p.CPUs, p.OpenFiles, p.Tasks = l.CPUs, l.OpenFiles, l.Processes+spareTasks
+	p.Memory = memory + put + box.Overhead
+	p.CPUs, p.OpenFiles, p.Tasks = l.CPUs, min(l.OpenFiles, mostFiles), min(l.Processes, mostTasks)+spareTasks
 	if p.GVisor {
 		p.Tasks = max(p.Tasks, gvisorTasks)
 	}

@@ -7,6 +7,7 @@ package containerd
 import (
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -115,12 +116,15 @@ func TestSpecCannotBeLooser(t *testing.T) {
 // Whatever the limits are: what a run may write is no more than its disk, and leaves process 1 memory.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	for _, l := range []executor.Limits{{}, {Memory: 16 << 20}, {Memory: 64 << 20, Disk: 64 << 10}, {Disk: 1 << 40}, {Disk: 64<<10 + 1, Memory: 1 << 40}} {
+	for _, l := range []executor.Limits{{}, {Memory: 16 << 20}, {Memory: 64 << 20, Disk: 64 << 10}, {Disk: 1 << 40}, {Memory: math.MaxInt64, Disk: math.MaxInt64, Processes: math.MaxInt, OpenFiles: math.MaxInt}, {Disk: 64<<10 + 1, Memory: 1 << 40}} {
 		for _, bytes := range []int64{0, 1, 27 << 20, 2 << 30} {
 			l := l.WithDefaults()
 			var p plan
 			p.size(l, bytes, bytes/5000)
-			put := p.Memory - l.Memory
+			put := p.Memory - min(l.Memory, mostMemory)
+			if p.Memory <= 0 || p.Tasks <= 0 || p.OpenFiles <= 0 {
+				t.Errorf("%+v: %+v", l, p)
+			}
 			free := p.Work.Bytes + p.Temp.Bytes + p.Shm.Bytes - put
 			if p.Disk > l.Disk || free > p.Disk || p.Disk > l.Memory {
 				t.Errorf("%+v, %d: disk %d, free %d", l, bytes, p.Disk, free)

@@ -41,8 +41,18 @@ func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Resul
 	if err := e.host.Admit(ctx, spec, e.caps, "tier 2"); err != nil {
 		return nil, err
 	}
-	r := &run{ex: e, spec: spec, limits: spec.Limits.WithDefaults()}
+	if err := e.host.Overlaps(spec.Workspace, e.readable); err != nil {
+		return nil, err
+	}
+	r := e.newRun(spec)
 	return r.do(ctx, begin)
+}
+
+// newRun makes nothing yet. The specification is valid.
+func (e *Executor) newRun(spec executor.Spec) *run {
+	l := spec.Limits.WithDefaults()
+	l.Wall = min(l.Wall, longest) // our own times come on top of it
+	return &run{ex: e, spec: spec, limits: l}
 }
 
 // run is one run with everything that it holds.
@@ -57,6 +67,7 @@ type run struct {
 	box       *container
 	figures   figures
 	refused   int64 // tasks that the kernel refused to make
+	peakTasks int64 // of the cgroup
 	sawCgroup bool
 	boot      string
 	warm      bool
@@ -156,11 +167,9 @@ func (r *run) makePlan() error {
 	}
 	r.plan = plan{Args: e.supervisor.Args, GVisor: e.runtime.gvisor}
 	if root != "" {
-		r.plan.Root = e.daemonPath(root)
+		r.plan.Root = e.see(root)
 	}
-	for _, b := range r.want.binds {
-		r.plan.Binds = append(r.plan.Binds, bind{e.daemonPath(b.Source), b.Target})
-	}
+	r.plan.Binds = r.want.binds
 	stats := r.packed.Stats()
 	r.plan.size(r.limits, stats.Bytes, stats.Files)
 	return nil
@@ -170,7 +179,11 @@ func (r *run) makePlan() error {
 func (r *run) work(ctx context.Context) (box.Ending, error) {
 	r.boot = r.box.hello.BootID
 	end := r.limits.Wall + slackTime + graceTime
-	stuck := time.AfterFunc(end, func() { _ = r.ex.conn.killTask(ctx, r.box.id) })
+	stuck := time.AfterFunc(end, func() {
+		ctx, cancel := apart(ctx)
+		defer cancel()
+		_ = r.ex.conn.killTask(ctx, r.box.id) // if that fails, clean-up says so
+	})
 	defer stuck.Stop()
 	gone := make(chan struct{})
 	defer close(gone)

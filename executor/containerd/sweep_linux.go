@@ -68,7 +68,7 @@ func (e *Executor) sweepBox(ctx context.Context, rec lease.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	e.config.Logger.InfoContext(ctx, "sweeping a box whose host program is gone", slog.String("id", rec.ID), slog.String("label", rec.Label))
-	if err := e.conn.destroyBox(ctx, rec.ID); err != nil {
+	if err := e.destroyBox(ctx, rec.ID); err != nil {
 		return err
 	}
 	return removeDirs(rec)
@@ -129,7 +129,7 @@ func (e *Executor) sweepUnleased(ctx context.Context) error {
 		case err != nil:
 			errs = append(errs, err)
 		case stopped:
-			errs = append(errs, e.conn.destroyBox(ctx, c.ID))
+			errs = append(errs, e.destroyBox(ctx, c.ID))
 		default:
 			e.config.Logger.WarnContext(ctx, "a box of another state directory runs beyond its deadline", slog.String("id", c.ID))
 		}

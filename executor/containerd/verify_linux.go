@@ -82,15 +82,12 @@ func targets(binds []bind) (list []string) {
 
 // prove has one box made and used, and derives from it what is promised.
 func (e *Executor) prove(ctx context.Context) error {
-	if text, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
-		e.cgroups.at = findCgroups(string(text))
-	}
 	empty := filepath.Join(e.dir(), "empty")
 	if err := os.MkdirAll(empty, 0o755); err != nil {
 		return err
 	}
 	spec := executor.Spec{Args: []string{"true"}, Workspace: empty, Label: "trial"}
-	r := &run{ex: e, spec: spec, limits: spec.Limits.WithDefaults()}
+	r := e.newRun(spec)
 	result, err := r.do(ctx, time.Now())
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@
 //	… start the process with w, close w, wait for the process, kill its tree …
 //	result := s.Finish(200 * time.Millisecond)
 //
+// [Push] is for a stream that somebody else has read, out of something that is more than one stream.
+//
 // Everything is bytes: nothing is decoded, split into lines or repaired.
 //
 // # Errors

@@ -23,9 +23,13 @@ type goMod struct {
 	Module    struct{ Path string }
 	Go        string
 	Toolchain string
-	Exclude   []any
-	Tool      []any
-	Replace   []struct {
+	Require   []struct {
+		Path     string
+		Indirect bool
+	}
+	Exclude []any
+	Tool    []any
+	Replace []struct {
 		Old struct{ Path string }
 		New struct{ Path string }
 	}

@@ -116,10 +116,16 @@ type listedPackage struct {
 // goList runs `go list -json` over the released root module alone, for a target system.
 func goList(t *testing.T, goos string, args ...string) []listedPackage {
 	t.Helper()
+	return goListIn(t, "", goos, args...)
+}
+
+// goListIn does it in the module of a directory of the tree.
+func goListIn(t *testing.T, dir, goos string, args ...string) []listedPackage {
+	t.Helper()
 	testenv.Need(t, "go-caches")
 	args = append([]string{"list", "-json=ImportPath,Imports,ForTest,Standard,Module"}, args...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = filepath.FromSlash(top)
+	cmd.Dir = filepath.Join(filepath.FromSlash(top), filepath.FromSlash(dir))
 	// A consumer sees no work file; a test must not edit go.mod, nor ask git about a checkout of somebody else's.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false",
 		"GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")

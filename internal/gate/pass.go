@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,86 +21,126 @@ import (
 // pass is one run over all modules under one identity.
 type pass struct {
 	name    string
-	modules []string // directories
-	flags   []string // of go test
+	modules []module
+	part    part
 	exec    []string // what starts a test binary; empty: go test itself
 }
 
-// listModules returns the directory of each module of the workspace.
-func listModules(ctx context.Context) ([]string, error) {
+// module is a module of the workspace.
+type module struct {
+	dir      string
+	packages []pkg
+}
+
+// listModules returns the modules of the workspace.
+func listModules(ctx context.Context) ([]module, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list -m: %w", err)
 	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
-}
-
-func runPass(ctx context.Context, p pass) (*tally, error) {
-	t := newTally(p.name, os.Stdout)
-	for _, dir := range p.modules {
-		if err := testModule(ctx, t, dir, p); err != nil {
+	var modules []module
+	for dir := range strings.SplitSeq(strings.TrimSpace(string(out)), "\n") {
+		packages, err := listPackages(ctx, dir)
+		if err != nil {
 			return nil, err
 		}
+		modules = append(modules, module{dir, packages})
 	}
-	return t, nil
+	return modules, nil
 }
 
-// quiet are the directories whose packages test nothing but files of their own. Their tests run at the same time. All
-// others run one after another: many look for what a run leaves on the host, and two of them would find each other's.
-var quiet = []string{"allowlist", "rollback", "runaway"}
-
-// testModule runs the tests of one module.
-func testModule(ctx context.Context, t *tally, dir string, p pass) error {
-	alone, together, err := split(ctx, dir, p.flags)
-	if err != nil {
-		return fmt.Errorf("go list in %s: %w", dir, err)
-	}
-	for _, group := range []struct {
-		packages []string
-		parallel string
-	}{{alone, "-p=1"}, {together, "-p=2"}} {
-		if len(group.packages) == 0 {
-			continue
-		}
-		if err := testPackages(ctx, t, dir, p, append([]string{group.parallel}, group.packages...)); err != nil {
-			return err
+// compile makes go build what a pass needs, with all processors: go test would build a package when its turn comes, while
+// others measure time. What does not compile fails as a test.
+func compile(ctx context.Context, p pass) error {
+	for _, m := range p.modules {
+		for _, j := range p.part(m.packages) {
+			if len(j.packages) == 0 {
+				continue
+			}
+			args := []string{"list", "-e", "-export", "-test", "-deps"}
+			if slices.Contains(j.flags, "-race") {
+				args = append(args, "-race")
+			}
+			cmd := exec.CommandContext(ctx, "go", append(args, j.packages...)...)
+			cmd.Dir, cmd.Stderr = m.dir, os.Stderr
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("go list in %s: %w", m.dir, err)
+			}
 		}
 	}
 	return nil
 }
 
-// split lists the packages of a module. It compiles them on the way, with all processors; -p would hold that up too.
-func split(ctx context.Context, dir string, flags []string) (alone, together []string, err error) {
-	list := func(args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list"}, args, flags, []string{"./..."})...)
-		cmd.Dir, cmd.Stderr = dir, os.Stderr
-		return cmd.Output()
-	}
-	if _, err := list("-e", "-export", "-test", "-deps"); err != nil { // what does not compile fails as a test
-		return nil, nil, err
-	}
-	out, err := list("-e", "-f", "{{.ImportPath}} {{.Module.Path}}")
-	if err != nil {
-		return nil, nil, err
-	}
-	for line := range strings.Lines(string(out)) {
-		pkg, module, _ := strings.Cut(strings.TrimSpace(line), " ")
-		top, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"), "/")
-		if slices.Contains(quiet, top) {
-			together = append(together, pkg)
-		} else {
-			alone = append(alone, pkg)
+// runPasses makes the passes in two lanes at the same time. In one are the packages that must be alone: many look for what
+// a run leaves on the host, and two of them would find each other's. In the other are those that keep to files of their
+// own; they use the time in which the first lane waits for something. The tallies are those of each pass in each lane.
+func runPasses(ctx context.Context, passes []pass, out io.Writer) ([]*tally, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out = &lockedWriter{out: out}
+	var tallies []*tally
+	var errs [2]error
+	var lanes sync.WaitGroup
+	for i, alone := range []bool{true, false} {
+		var own []*tally
+		for _, p := range passes {
+			own = append(own, newTally(p.name, out))
 		}
+		tallies = append(tallies, own...)
+		lanes.Go(func() {
+			for k, p := range passes {
+				if errs[i] = runLane(ctx, p, own[k], alone); errs[i] != nil {
+					stop() // the gate stays closed whatever else passes
+					return
+				}
+			}
+		})
 	}
-	return alone, together, nil
+	lanes.Wait()
+	return tallies, errors.Join(errs[:]...)
 }
 
-func testPackages(ctx context.Context, t *tally, dir string, p pass, packages []string) error {
-	args := append([]string{"test", "-json", "-count=1"}, p.flags...)
-	if len(p.exec) > 0 {
-		args = append(args, "-exec", quote(p.exec))
+// lockedWriter keeps what the lanes print apart.
+type lockedWriter struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Write writes all of b at once.
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Write(b)
+}
+
+// runLane makes one lane's half of a pass.
+func runLane(ctx context.Context, p pass, t *tally, alone bool) error {
+	parallel := "-p=2"
+	if alone {
+		parallel = "-p=1"
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
+	for _, m := range p.modules {
+		own := slices.DeleteFunc(slices.Clone(m.packages), func(one pkg) bool { return one.alone != alone })
+		for _, j := range p.part(own) {
+			if len(j.packages) == 0 {
+				continue
+			}
+			j.flags = append([]string{parallel}, j.flags...)
+			if err := testPackages(ctx, t, m.dir, p.exec, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func testPackages(ctx context.Context, t *tally, dir string, start []string, j job) error {
+	// The Makefile has vetted all of it already, with more checks than go test makes.
+	args := append([]string{"test", "-json", "-count=1", "-vet=off"}, j.flags...)
+	if len(start) > 0 {
+		args = append(args, "-exec", quote(start))
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, j.packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	cmd.Env = append(os.Environ(), testenv.RequireVariable+"=all")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

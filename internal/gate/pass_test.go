@@ -3,12 +3,11 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoseal/containment/internal/testenv"
 )
@@ -18,7 +17,7 @@ func makeModule(t *testing.T, test string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":    "module example.test/m\n\ngo 1.26.5\n",
+		"go.mod":    "module " + project + "\n\ngo 1.26.5\n",
 		"m_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" + test,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -26,6 +25,15 @@ func makeModule(t *testing.T, test string) string {
 		}
 	}
 	return dir
+}
+
+func oneModule(t *testing.T, dir string) []module {
+	t.Helper()
+	packages, err := listPackages(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []module{{dir, packages}}
 }
 
 func TestModuleIsTested(t *testing.T) {
@@ -43,11 +51,11 @@ func TestModuleIsTested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			tl := newTally("only", &out)
-			if err := testModule(t.Context(), tl, makeModule(t, c.test), pass{name: "only"}); err != nil {
+			tallies, err := runPasses(t.Context(), []pass{{name: "only", modules: oneModule(t, makeModule(t, c.test)), part: again}}, &out)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if v := judge([]*tally{tl}, true); v.passed != c.passed || v.failed != c.failed {
+			if v := judge(tallies, true); v.passed != c.passed || v.failed != c.failed {
 				t.Errorf("%d passed, %d failed, want %d and %d: %q\n%s",
 					v.passed, v.failed, c.passed, c.failed, v.complaints, out.String())
 			}
@@ -71,35 +79,21 @@ func TestOrdinaryPass(t *testing.T) {
 	if f, err := os.Open(self); err != nil { t.Error(err) } else { f.Close() }
 	if _, err := os.ReadFile("m_test.go"); err != nil { t.Error(err) }
 }`)
-	tl, err := ordinaryPass(t.Context(), pass{name: "ordinary", modules: []string{dir}}, true)
+	p, remove, err := prepareOrdinary(t.Context(), oneModule(t, dir))
+	defer func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := judge([]*tally{tl}, true); v.passed != 1 || v.failed != 0 {
+	tallies, err := runPasses(t.Context(), []pass{p}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := judge(tallies, true); v.passed != 1 || v.failed != 0 {
 		t.Errorf("%d passed, %d failed: %q", v.passed, v.failed, v.complaints)
-	}
-}
-
-// TestSplit: what looks at the host runs alone, and no package is left out.
-func TestSplit(t *testing.T) {
-	testenv.Need(t, "go-caches")
-	dir := makeModule(t, "var _, _ = os.Args, testing.Short")
-	for _, name := range []string{"rollback/a", "runaway", "executor/b", "internal/runaway"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "p.go"), []byte("package p\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("GOWORK", "off")
-	alone, together, err := split(t.Context(), dir, nil)
-	const m = "example.test/m"
-	if diff := cmp.Diff([]string{m, m + "/executor/b", m + "/internal/runaway"}, alone); diff != "" || err != nil {
-		t.Errorf("alone: %v\n%s", err, diff)
-	}
-	if diff := cmp.Diff([]string{m + "/rollback/a", m + "/runaway"}, together); diff != "" {
-		t.Errorf("together: %s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@
 package scratch_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -89,4 +90,41 @@ func timed(b *testing.B, place string, once func(dst string) error) time.Duratio
 func median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
+}
+
+// BenchmarkPack takes the tree through a pipe to another directory, in memory, beside Copy. It reports the CPU-bound part of
+// a workspace's way into a box.
+func BenchmarkPack(b *testing.B) {
+	src := workspace(b)
+	o := scratch.Options{Owner: self(), MaxBytes: 1 << 30, MaxFiles: 1 << 20}
+	target := func(b *testing.B) *os.File {
+		f, err := os.Open(emptyIn(b, memory))
+		check(b, err)
+		return f
+	}
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			f := target(b)
+			_, err := scratch.Copy(b.Context(), src, f.Name(), o)
+			check(b, err)
+			check(b, f.Close())
+		}
+	})
+	b.Run("pack", func(b *testing.B) {
+		for b.Loop() {
+			f := target(b)
+			r, w, err := os.Pipe()
+			check(b, err)
+			sent := make(chan error, 1)
+			go func() {
+				_, err := scratch.Pack(b.Context(), src, w, o)
+				_ = w.Close()
+				sent <- err
+			}()
+			check(b, scratch.Unpack(bufio.NewReaderSize(r, 64<<10), f, roomy(o.Owner)))
+			check(b, <-sent)
+			check(b, r.Close())
+			check(b, f.Close())
+		}
+	})
 }

@@ -9,8 +9,14 @@
 // # What a copy keeps
 //
 // Names, contents, holes, permission bits and modification times of files and directories, and symbolic links with their
-// targets word for word. Set-id and sticky bits are dropped. A file system that shares blocks between files (reflink) is asked to do so; elsewhere the
-// kernel copies, or, where it cannot, we do.
+// targets word for word. Set-id and sticky bits are dropped. A file system that shares blocks between files (reflink) is
+// asked to do so; elsewhere the kernel copies, or, where it cannot, we do.
+//
+// # Packing
+//
+// [Pack] writes a copy to a stream and [Unpack] makes it elsewhere: in another view of the files, as another user, of a sender
+// who may be hostile. The format holds no paths, only names between the beginning and the end of directories, and cannot say
+// anything but directory, regular file and link.
 //
 // # Overlays
 //
@@ -23,8 +29,9 @@
 // Everything that one entry of the source can do wrong is an [*EntryError]; up to 20 of them are reported together. It
 // matches [ErrSpecial] for a FIFO, socket or device, [ErrChanged] for an entry that was exchanged while it was looked at,
 // [ErrThroughLink] for a protected path that leads through a symbolic link, [ErrLimit] for a tree that is larger than
-// allowed, [ErrOverlay] for anything in an overlay that does not belong there, or the error of the system call. [ErrOptions] and [ErrDestination] say that nothing was copied. After any other
-// error the destination holds a part of the copy; give it to Remove.
+// allowed, [ErrOverlay] for anything in an overlay that does not belong there, or the error of the system call. [ErrPacked]
+// says that a stream was no packed tree. [ErrOptions] and [ErrDestination] say that nothing was copied. After any other error
+// the destination holds a part of the copy; give it to Remove.
 //
 // # What it does not do
 //

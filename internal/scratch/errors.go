@@ -27,6 +27,8 @@ var (
 		"name the real path")
 	// ErrLimit: the tree is larger than Options allow.
 	ErrLimit = errors.New("the tree is larger than allowed; hide what the run does not need or raise the limit")
+	// ErrPacked: the data is no packed tree, or one that is larger than allowed. A part of it may have been unpacked.
+	ErrPacked = errors.New("scratch: damaged packed tree")
 	// ErrMounted: something is mounted there; it is not removed.
 	ErrMounted = errors.New("is a mount point; unmount it first")
 	// ErrImmutable: the entry or its directory carries the immutable or the append-only flag.
@@ -35,7 +37,7 @@ var (
 
 // EntryError is about one entry of a tree.
 type EntryError struct {
-	Op   string // what was tried: "copy", "overlay" (then Path lies in the overlay), "remove"
+	Op   string // what was tried: "copy", "overlay" (then Path lies in the overlay), "unpack" (then Path is the last name), "remove"
 	Path string // relative to the top of the tree; "." is the top itself
 	Kind string // "FIFO", "socket", … for ErrSpecial and ErrOverlay, else empty
 	Err  error

@@ -52,3 +52,10 @@ type Stats struct {
 	Bytes              int64 // sum of the files' apparent sizes
 	Allocated          int64 // bytes of storage that the copied files account for; shared blocks count like others
 }
+
+// UnpackOptions say who gets a tree and how large it may be. MaxBytes bounds the apparent sizes of all files together,
+// MaxFiles the number of entries; both must be positive.
+type UnpackOptions struct {
+	Owner              Owner
+	MaxBytes, MaxFiles int64
+}

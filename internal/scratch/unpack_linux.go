@@ -15,16 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrPacked: the data is no packed tree, or one that is larger than allowed. A part of it may have been unpacked.
-var ErrPacked = errors.New("scratch: damaged packed tree")
-
-// UnpackOptions say who gets a tree and how large it may be. MaxBytes bounds the apparent sizes of all files together,
-// MaxFiles the number of entries; both must be positive.
-type UnpackOptions struct {
-	Owner              Owner
-	MaxBytes, MaxFiles int64
-}
-
 // Unpack reads what [Pack] wrote and makes the tree in dst, an open and empty directory in which nobody else can make
 // anything. Entries that the run may not change stay the caller's, with the group of the run. It reads no further than to
 // the end of the tree.

@@ -77,7 +77,8 @@ func (p *program) oomScore() error {
 		return err
 	}
 	p.call(StepOOMScore, unix.SYS_OPENAT, atCWD, path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	p.exactly(StepOOMScore, uintptr(len(payloadScore)), unix.SYS_WRITE, 0, p.bytes([]byte(payloadScore)), uintptr(len(payloadScore)))
+	const size = uintptr(len(payloadScore))
+	p.exactly(StepOOMScore, size, unix.SYS_WRITE, 0, p.bytes([]byte(payloadScore)), size)
 	p.ops[len(p.ops)-1].fed = true
 	return nil
 }

@@ -26,6 +26,9 @@
 // a guard does: start the payload by the same list of system calls, reap, report on the same pipe, kill what is left. The
 // guard outside stays the reaper of the wrapper, and the proof that everything is dead.
 //
+// Where this process is process 1 of its namespace itself it needs neither server nor guard: [StartChild] starts a payload as its
+// direct child, by the same list of system calls, and [Sampler] looks at the tree.
+//
 // # Errors
 //
 // What fails before execve is reported with its step and errno as an [Event] of kind Failed; the payload did not run. A

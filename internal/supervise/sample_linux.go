@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"slices"
 	"time"
 )
 
@@ -67,19 +68,33 @@ func (s *sampler) look(t *tree, guard, reports int) {
 // Sampler looks at everything below the calling process, which is process 1 of its pid namespace, where no cgroup can be
 // seen. What it cannot see is said at sampler.
 type Sampler struct {
-	s sampler
-	t tree
+	s     sampler
+	t     tree
+	tasks int // the most that were seen
 }
 
 // NewSampler has seen nothing yet.
 func NewSampler() *Sampler { return &Sampler{s: sampler{seen: map[taskID]time.Duration{}}} }
 
 // Look takes a look at /proc and returns the CPU time of the tree, as far as it is known, and the largest number of tasks
-// seen so far.
+// seen so far. Only processes that were there before and after the look are counted: so many existed at one time, those
+// that nobody has waited for included, which the kernel counts against a limit as well.
 func (s *Sampler) Look() (cpu time.Duration, tasks int, err error) {
 	if err := s.t.read(); err != nil {
-		return s.s.cpu, s.s.peak, err
+		return s.s.cpu, s.tasks, err
 	}
-	s.s.add(s.t.below(1), s.t.tasks[1].waited)
-	return s.s.cpu, s.s.peak, nil
+	all := s.t.below(1)
+	s.s.add(all, s.t.tasks[1].waited)
+	pids, err := pids()
+	if err != nil {
+		return s.s.cpu, s.tasks, err
+	}
+	n := 0
+	for _, one := range all {
+		if _, still := slices.BinarySearch(pids, one.pid); still {
+			n += one.threads
+		}
+	}
+	s.tasks = max(s.tasks, n)
+	return s.s.cpu, s.tasks, nil
 }

@@ -5,6 +5,7 @@ package supervise
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,27 +31,38 @@ type tree struct {
 
 // read looks at every process that /proc shows. One that ends meanwhile is not there, which is what it is.
 func (t *tree) read() error {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	list, err := pids()
 	if err != nil {
 		return err
 	}
 	t.tasks, t.children = map[int]task{}, map[int][]int{}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	for _, pid := range list {
 		if one, ok := readTask(pid); ok {
 			t.tasks[pid] = one
 			t.children[one.ppid] = append(t.children[one.ppid], pid)
 		}
 	}
 	return nil
+}
+
+// pids returns every process that /proc lists, sorted.
+func pids() (list []int, err error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			list = append(list, pid)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
 }
 
 // below returns the descendants of root, parents first.

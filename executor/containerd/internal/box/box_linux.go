@@ -24,9 +24,6 @@ const (
 // UID and GID are the payload's ids in a box.
 const UID, GID = 10001, 10001
 
-// Overhead is the memory that the supervisor may need beside the payload, in bytes.
-const Overhead = 16 << 20
-
 // The words of the stream that host and supervisor share.
 type (
 	// Dir is a directory that the supervisor makes, if it is not there, and gives its mode and owner.
@@ -92,6 +89,7 @@ type Ending struct {
 	Stdout, Stderr executor.Output
 	Over           [2]bool // a stream passed Limits.Output
 	Volumes        []Volume
+	Threads        int // of the supervisor itself, at the end: a counter of the box's tasks has them too
 	Artifacts      []executor.Artifact
 	Refused        []executor.Refusal
 }

@@ -5,6 +5,7 @@ package box_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -41,7 +42,8 @@ func TestPayloadHolds(t *testing.T) {
 			t.Errorf("%s is %q, want %q", field, got[field], want)
 		}
 	}
-	if _, tail, _ := strings.Cut(end.Stdout.String(), "sid: "); !strings.HasSuffix(tail, "\nPATH=/usr/bin:/bin\nPWD=/box/workspace\n0022\n") {
+	const rest = "\nPATH=/usr/bin:/bin\nPWD=/box/workspace\n0022\n"
+	if _, tail, _ := strings.Cut(end.Stdout.String(), "sid: "); !strings.HasSuffix(tail, rest) {
 		t.Errorf("environment and umask: %q", tail)
 	}
 	if sid := strings.Fields(got["sid"]); len(sid) != 2 || sid[0] != sid[1] {
@@ -54,7 +56,9 @@ func TestSupervisorOutOfReach(t *testing.T) {
 	t.Parallel()
 	end := run(t, shell(t, `
 test -r /proc/self/environ && kill -0 $$ && readlink /proc/self/exe >/dev/null && ls /proc/self/fd >/dev/null && echo control
-for f in environ maps mem exe fd/0 fd/1 root cwd stack syscall; do cat /proc/1/$f 2>/dev/null | head -c 100 && ls /proc/1/fd 2>/dev/null; done
+for f in environ maps mem exe fd/0 fd/1 root cwd stack syscall; do
+	cat /proc/1/$f 2>/dev/null | head -c 100 && ls /proc/1/fd 2>/dev/null
+done
 readlink /proc/1/exe; readlink /proc/1/root; readlink /proc/1/cwd
 kill -9 1 2>/dev/null && echo killed; kill -TERM 1 2>/dev/null && echo terminated; kill -STOP 1 2>/dev/null && echo stopped
 echo x 2>/dev/null > /proc/1/fd/1 && echo written; cat /supervisor >/dev/null 2>&1
@@ -87,11 +91,19 @@ for d in /proc/[0-9]*; do grep -s '^State:.*Z' $d/status; done; echo end`))
 // A fork bomb ends with its leader, and the number of tasks was seen.
 func TestForkBomb(t *testing.T) {
 	t.Parallel()
-	job := shell(t, `(while :; do sleep 100 & done); sleep 0.3; exit 4`)
-	job.Stage.Rlimits = append(job.Stage.Rlimits, supervise.Rlimit{Resource: unix.RLIMIT_NPROC, Soft: 30, Hard: 30})
-	end := run(t, job)
-	if end.Tasks < 20 || end.Tasks > 30 {
-		t.Errorf("%d tasks were seen, the limit is 30; stderr %.300s", end.Tasks, end.Stderr)
+	for name, script := range map[string]string{
+		"stays":        `(while :; do sleep 100 & done); sleep 0.3; exit 4`,
+		"ends at once": `while :; do sleep 100 & done`,
+	} {
+		job := shell(t, script)
+		job.Stage.Rlimits = append(job.Stage.Rlimits, supervise.Rlimit{Resource: unix.RLIMIT_NPROC, Soft: 30, Hard: 30})
+		end := run(t, job)
+		if end.Tasks < 29 || end.Tasks > 30 {
+			t.Errorf("%s: %d tasks were seen, the limit is 30; stderr %.300s", name, end.Tasks, end.Stderr)
+		}
+		if end.Threads < 2 || end.Threads > 12 {
+			t.Errorf("the supervisor has %d threads", end.Threads)
+		}
 	}
 }
 
@@ -209,4 +221,33 @@ func TestHostDies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What passes through the supervisor does not stay there: its memory is the box's.
+func TestSupervisorStaysSmall(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	job := shell(t, "head -c 40m /dev/zero; cat >/dev/null; head -c 2m /dev/zero > out")
+	job.Limits.Output = 64 << 20
+	job.Stdin = io.LimitReader(endless{}, 20<<20)
+	packed := pack(t, box.Rules{}, map[string]string{"large": strings.Repeat("x", 1<<20)})
+	job.Trees = []box.Tree{{Packed: packed, Target: box.Workspace}}
+	job.Artifacts = box.Artifacts{Patterns: []string{"out", "large"}, Dest: t.TempDir(), ID: "x"}
+	end, err := b.Run(t.Context(), job)
+	if err != nil || end.Stdout.Total != 40<<20 || len(end.Artifacts) != 2 {
+		t.Fatalf("%v, %d bytes of output, artifacts %v", err, end.Stdout.Total, end.Artifacts)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	if limit := int64(box.Overhead); kib<<10 > limit {
+		t.Errorf("the supervisor has %d KiB of its own, more than %d", kib, limit>>10)
+	}
+	t.Logf("the supervisor has %d KiB of its own", kib)
 }

@@ -107,8 +107,8 @@ func (r *run) encode() error {
 	}
 	r.message = stream.Encode(m)
 	if len(r.message) > stream.MaxJob {
-		return &executor.SetupError{Step: "job", Err: fmt.Errorf("arguments, environment and patterns have %d bytes, more than %d",
-			len(r.message), stream.MaxJob)}
+		err := fmt.Errorf("arguments, environment and patterns have %d bytes, more than %d", len(r.message), stream.MaxJob)
+		return &executor.SetupError{Step: "job", Err: err}
 	}
 	return nil
 }

@@ -79,6 +79,9 @@ func (s *spool) Write(p []byte) (int, error) {
 
 func (s *spool) spill() error {
 	fd, err := unix.Open(s.dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, unix.EOPNOTSUPP) { // not every file system has files without a name
+		fd, err = unix.MemfdCreate("workspace", unix.MFD_CLOEXEC)
+	}
 	if err != nil {
 		return &os.PathError{Op: "open temporary file in", Path: s.dir, Err: err}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ const (
 	runGrace    = 10 * time.Second // beyond the wall limit, until the result
 	cancelGrace = 10 * time.Second // from cancel to the result
 	extractTime = 90 * time.Second // for artifacts
+	longest     = 1 << 62          // of a wall limit, so that it can be added to
 	sendGrace   = time.Second      // for a word that nobody takes, after the end
 )
 
@@ -49,7 +51,7 @@ func (s *Session) Run(ctx context.Context, job Job) (Ending, error) {
 	}()
 	err = r.receive(ctx)
 	stop()
-	r.guard.Stop()
+	r.settle()
 	r.finish()
 	if err != nil && !errors.As(err, new(*executor.SetupError)) && !errors.Is(err, errArtifacts) {
 		_ = s.Close() // what is left on the stream means nothing
@@ -82,6 +84,7 @@ type run struct {
 
 	guard     *time.Timer
 	mu        sync.Mutex // guards what follows
+	settled   bool       // nothing is waited for any more
 	cancelled bool
 	late      bool
 	unsent    error // what the host had to say could not be read, or not be said
@@ -94,12 +97,15 @@ const (
 	starting phase = iota
 	running
 	ended     // the result is there
-	notKnown  // refused: only the end follows
 	completed // the end came
 )
 
 func newRun(s *Session, job *Job) (*run, error) {
-	r := &run{s: s, job: job, began: time.Now(), over: make(chan struct{}), said: make(chan struct{}), credit: make(chan struct{}, stream.InitialCredit)}
+	job.Limits.Output = min(job.Limits.Output, math.MaxInt64-1) // one byte more is counted
+	r := &run{
+		s: s, job: job, began: time.Now(), over: make(chan struct{}), said: make(chan struct{}),
+		credit: make(chan struct{}, stream.InitialCredit),
+	}
 	for range stream.InitialCredit {
 		r.credit <- struct{}{}
 	}
@@ -116,9 +122,11 @@ func newRun(s *Session, job *Job) (*run, error) {
 	r.captured = [2]*captured{capturing(job.Stdout, job.Limits.Output), capturing(job.Stderr, job.Limits.Output)}
 	r.guard = time.AfterFunc(setupTime, func() {
 		r.mu.Lock()
-		r.late = true
-		r.mu.Unlock()
-		_ = s.Close()
+		defer r.mu.Unlock()
+		if !r.settled {
+			r.late = true
+			_ = s.Close()
+		}
 	})
 	return r, nil
 }
@@ -132,11 +140,21 @@ func (r *run) limit(d time.Duration) {
 	}
 }
 
+// settle ends the deadlines.
+func (r *run) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settled = true
+	r.guard.Stop()
+}
+
 // cancel tells the box to end the run.
 func (r *run) cancel() {
 	r.mu.Lock()
-	r.cancelled = true
-	r.guard.Reset(cancelGrace)
+	if !r.settled {
+		r.cancelled = true
+		r.guard.Reset(cancelGrace)
+	}
 	r.mu.Unlock()
 	select {
 	case <-r.said: // it means nothing before the job
@@ -203,7 +221,7 @@ func (r *run) record(ctx context.Context, kind stream.Kind, data []byte) error {
 		return r.refused(data)
 	case r.phase == starting && kind == stream.KindStarted:
 		r.phase, r.end.Started = running, time.Now()
-		r.limit(r.job.Limits.Wall + runGrace)
+		r.limit(min(r.job.Limits.Wall, longest) + runGrace)
 		return nil
 	case r.phase == running && (kind == stream.KindStdout || kind == stream.KindStderr):
 		return r.captured[kind-stream.KindStdout].take(data)

@@ -54,6 +54,7 @@ func TestCauses(t *testing.T) {
 		return l
 	}
 	none := func(*executor.Limits) {}
+	shortWall := func(l *executor.Limits) { l.Wall = 200 * time.Millisecond }
 	for name, c := range map[string]struct {
 		script string
 		limits executor.Limits
@@ -61,11 +62,12 @@ func TestCauses(t *testing.T) {
 	}{
 		"exit 139":  {"exit 139", small(none), executor.CauseExited},
 		"signal":    {"kill -SEGV $$", small(none), executor.CauseSignalled},
-		"wall":      {"sleep 60", small(func(l *executor.Limits) { l.Wall = 200 * time.Millisecond }), executor.CauseWallTimeout},
-		"wall tree": {"sleep 60 & sleep 61", small(func(l *executor.Limits) { l.Wall = 200 * time.Millisecond }), executor.CauseWallTimeout},
+		"wall":      {"sleep 60", small(shortWall), executor.CauseWallTimeout},
+		"wall tree": {"sleep 60 & sleep 61", small(shortWall), executor.CauseWallTimeout},
 		"cpu tree": {"for i in 1 2 3; do while :; do :; done & done; wait",
 			small(func(l *executor.Limits) { l.CPU = 300 * time.Millisecond }), executor.CauseCPUTimeout},
-		"output": {"while :; do echo 0123456789; done", small(func(l *executor.Limits) { l.Output = 100_000 }), executor.CauseOutputLimit},
+		"output": {"while :; do echo 0123456789; done",
+			small(func(l *executor.Limits) { l.Output = 100_000 }), executor.CauseOutputLimit},
 		"disk":   {"head -c 8m /dev/zero > f; exit 0", small(none), executor.CauseDiskFull},
 		"inodes": {"i=0; while [ $i -lt 400 ]; do : > f$i; i=$((i+1)); done; exit 0", small(none), executor.CauseDiskFull},
 		"tmp":    {"head -c 8m /dev/zero > /tmp/f; exit 0", small(none), executor.CauseDiskFull},

@@ -221,8 +221,9 @@ type Result struct {
 	Killed       Killed
 	Wall         time.Duration
 	CPU          time.Duration // the most that was seen of the whole tree; 0: no look was taken
-	Tasks        int
-	Totals       [2]int64 // bytes that the payload wrote to stdout and stderr
+	Tasks        int           // the most that was seen
+	Threads      int           // of the supervisor itself, at the end
+	Totals       [2]int64      // bytes that the payload wrote to stdout and stderr
 	Volumes      []Volume
 }
 
@@ -242,6 +243,7 @@ func (r *Result) Fields(c wire.Coder) {
 	duration(c, &r.Wall)
 	duration(c, &r.CPU)
 	wire.Int(c, &r.Tasks)
+	wire.Int(c, &r.Threads)
 	c.Number(&r.Totals[0])
 	c.Number(&r.Totals[1])
 	wire.Slice(c, &r.Volumes, func(v *Volume) {

@@ -39,7 +39,7 @@ func messages() map[stream.Kind]stream.Message {
 		stream.KindResult: &stream.Result{
 			Failed: supervise.Event{Kind: supervise.Failed, Step: supervise.StepExec, Errno: 2, Detail: 1},
 			Leader: supervise.Event{Kind: supervise.Ended, Status: 9, User: 1, System: 2, MaxRSS: 3},
-			Tree:   supervise.Event{Kind: supervise.Empty}, Killed: stream.KilledCPU, Wall: 4, CPU: 5, Tasks: 6,
+			Tree:   supervise.Event{Kind: supervise.Empty}, Killed: stream.KilledCPU, Wall: 4, CPU: 5, Tasks: 6, Threads: 9,
 			Totals: [2]int64{7, 8}, Volumes: []stream.Volume{{Path: "/v", Size: 1, Used: 2, Inodes: 3, InodesUsed: 4, Full: 5}},
 		},
 	}
@@ -62,7 +62,9 @@ func empty(k stream.Kind) stream.Message {
 	return nil
 }
 
-var ignore = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(supervise.Event{}, "CPU", "Tasks"), cmpopts.IgnoreUnexported(supervise.Event{})}
+var ignore = []cmp.Option{
+	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(supervise.Event{}, "CPU", "Tasks"), cmpopts.IgnoreUnexported(supervise.Event{}),
+}
 
 func TestMessages(t *testing.T) {
 	t.Parallel()

@@ -43,10 +43,12 @@ func TestUnescape(t *testing.T) {
 
 func TestReadStatus(t *testing.T) {
 	t.Parallel()
-	const status = "Name:\tx\nGroups:\t1 2 \nCapInh:\t0000000000000001\nCapPrm:\t00000000000000ff\nCapEff:\tff\nCapBnd:\t3\nCapAmb:\t4\n" +
+	const status = "Name:\tx\nGroups:\t1 2 \nCapInh:\t0000000000000001\nCapPrm:\t00000000000000ff\nCapEff:\tff\n" +
+		"CapBnd:\t3\nCapAmb:\t4\n" +
 		"NoNewPrivs:\t1\nSeccomp:\t2\nThreads:\t5\nno colon\n"
 	want := stream.Hello{
-		Groups: "1 2", Inheritable: 1, Permitted: 255, Effective: 255, Bounding: 3, Ambient: 4, NoNewPrivs: true, Seccomp: 2, Threads: 5,
+		Groups: "1 2", Inheritable: 1, Permitted: 255, Effective: 255, Bounding: 3, Ambient: 4,
+		NoNewPrivs: true, Seccomp: 2, Threads: 5,
 	}
 	var got stream.Hello
 	readStatus(&got, []byte(status))
@@ -62,7 +64,8 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.PID != os.Getpid() || h.UID != os.Geteuid() || h.Threads == 0 || len(h.BootID) != 36 || len(h.Mounts) == 0 || len(h.Rlimits) != 16 {
+	lists := len(h.Mounts) > 0 && len(h.Rlimits) == 16
+	if h.PID != os.Getpid() || h.UID != os.Geteuid() || h.Threads == 0 || len(h.BootID) != 36 || !lists {
 		t.Errorf("%+v", h)
 	}
 	var again stream.Hello

@@ -221,7 +221,9 @@ func (r *run) openRoot() error {
 	if rel = strings.Trim(rel, "/"); rel == "" {
 		return nil
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	}
 	fd, err := unix.Openat2(int(root.Fd()), rel, &how)
 	if err != nil {
 		root.Close()

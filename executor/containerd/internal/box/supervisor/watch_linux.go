@@ -17,6 +17,8 @@ const (
 	// lookPeriod is the time between two looks at what sends no message: how full the volumes are, how many processes
 	// there are.
 	lookPeriod = 20 * time.Millisecond
+	// busyPeriod is the same while processes come and go: who forks up to a limit may be gone again soon.
+	busyPeriod = 5 * time.Millisecond
 	// countPeriod is the time between two looks at every process, of which each costs about 20 µs.
 	countPeriod = 100 * time.Millisecond
 	// killTime bounds the time from the order to kill to the proof that nothing is left.
@@ -35,7 +37,8 @@ type watching struct {
 	late    <-chan time.Time // killTime is over
 	sampler *supervise.Sampler
 	counted time.Time
-	procs   int
+	procs   int // processes at the last look, and the most of all looks
+	most    int
 	cpu     time.Duration
 	tasks   int
 	full    []int64
@@ -53,7 +56,7 @@ var errNotDead = errors.New("not everything is dead in time")
 func (r *run) watch() error {
 	wall := time.NewTimer(r.job.Wall - time.Since(r.start))
 	defer wall.Stop()
-	tick := time.NewTicker(lookPeriod)
+	tick := time.NewTimer(busyPeriod)
 	defer tick.Stop()
 	for !r.empty {
 		select {
@@ -66,7 +69,7 @@ func (r *run) watch() error {
 		case <-r.cancel:
 			r.kill(stream.KilledCancel)
 		case <-tick.C:
-			r.lookAround()
+			tick.Reset(r.lookAround())
 		case <-r.late:
 			return errNotDead
 		}
@@ -76,6 +79,7 @@ func (r *run) watch() error {
 
 // reap collects whoever ended. When the leader has, so has the run: the rest is killed.
 func (r *run) reap() {
+	r.lastLook()
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
@@ -95,9 +99,27 @@ func (r *run) reap() {
 	}
 }
 
+// lastLook counts what there is when the leader has ended, while it is one of them: a process that was not waited for counts
+// for the kernel too. One that was alone needs no look.
+func (r *run) lastLook() {
+	var info unix.Siginfo
+	const flags = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
+	if r.ended || unix.Waitid(unix.P_PID, r.pid, &info, flags, nil) != nil || info.Signo == 0 {
+		return
+	}
+	if r.most > 0 || processes() > 2 {
+		r.count(false)
+	}
+}
+
 // kill ends everything in the pid namespace but this process. The kernel does it under the lock that every fork needs. The
 // first reason is the one that counts; one that comes after the payload's own end is none.
 func (r *run) kill(why stream.Killed) {
+	if why != stream.KilledNot {
+		if r.reap(); !r.ended { // else it has ended a moment ago
+			r.count(false)
+		}
+	}
 	if r.killed == stream.KilledNot && !r.ended {
 		r.killed = why
 	}
@@ -113,28 +135,46 @@ func event(kind supervise.Kind, status uint32, u *unix.Rusage) supervise.Event {
 	}
 }
 
-// lookAround samples. Every process is looked at when their number has changed, and else now and then.
-func (r *run) lookAround() {
+// lookAround samples, and says when it wants to look again.
+func (r *run) lookAround() time.Duration {
 	r.volumes()
-	now, n := time.Now(), processes()
-	if n == r.procs && now.Sub(r.counted) < countPeriod {
-		return
+	changed := r.count(time.Since(r.counted) >= countPeriod)
+	if r.cpu > r.job.CPU {
+		r.kill(stream.KilledCPU)
 	}
-	r.procs, r.counted = n, now
+	if changed {
+		return busyPeriod
+	}
+	return lookPeriod
+}
+
+// count counts the processes, and looks at every one of them, its threads and its time, when there are more than ever
+// before, when their number has changed since a while, or when it has to.
+func (r *run) count(all bool) (changed bool) {
+	n := processes() - 1 // not this one
+	changed, r.procs = n != r.procs, n
+	if n <= 0 || !all && n <= r.most && (!changed || time.Since(r.counted) < lookPeriod) {
+		return changed
+	}
+	r.most, r.counted = max(r.most, n), time.Now()
 	if r.sampler == nil {
 		r.sampler = supervise.NewSampler()
 	}
 	if cpu, tasks, err := r.sampler.Look(); err == nil {
 		r.cpu, r.tasks = cpu, tasks
 	}
-	if r.cpu > r.job.CPU {
-		r.kill(stream.KilledCPU)
-	}
+	return changed
 }
 
 // processes counts the processes that /proc lists, without a look at each.
-func processes() (n int) {
-	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func processes() int { return numbers("/proc") }
+
+// threads counts those of this process.
+func threads() int { return numbers("/proc/self/task") }
+
+// numbers counts the entries of a directory that are numbers.
+func numbers(dir string) (n int) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
@@ -182,7 +222,8 @@ func (r *run) result() *stream.Result {
 	var all unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &all)
 	return &stream.Result{
-		Leader: r.leader, Tree: event(supervise.Empty, 0, &all), Killed: r.killed, Wall: r.wall, CPU: r.cpu, Tasks: r.tasks,
+		Leader: r.leader, Tree: event(supervise.Empty, 0, &all), Killed: r.killed, Wall: r.wall,
+		CPU: r.cpu, Tasks: r.tasks, Threads: threads(),
 		Totals: [2]int64{r.totals[0].Load(), r.totals[1].Load()}, Volumes: r.volumes(),
 	}
 }

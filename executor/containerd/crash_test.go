@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerd_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	client "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/containerd"
+)
+
+// hostMarker turns the re-executed test binary into a host program: "socket runtime-directory".
+const hostMarker = "CONTAINMENT_TEST_HOST"
+
+func TestMain(m *testing.M) {
+	if where := os.Getenv(hostMarker); where != "" {
+		hostProgram(strings.Fields(where))
+	}
+	os.Exit(m.Run())
+}
+
+// hostProgram has boxes that wait and runs under way until it is killed.
+func hostProgram(where []string) {
+	config := containerd.Config{
+		Address: where[0], RuntimeDir: where[1], DangerAllowOldRuntime: true, Root: containerd.Root{Reads: hostReads},
+		Warm: containerd.Warm{Size: 2},
+	}
+	if config.Address == "managed" {
+		config.Address, config.Managed = "", true
+	}
+	ex, err := containerd.New(context.Background(), config)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	workspace, err := os.MkdirTemp(where[1], "workspace-")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for range 3 {
+		go func() {
+			spec := executor.Spec{Args: []string{"sh", "-c", "sleep 291 & sleep 291"}, Workspace: workspace}
+			if _, err := ex.Run(context.Background(), spec); err != nil {
+				fmt.Println(err)
+			}
+		}()
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// kill starts a host program, lets it work for a while and kills it.
+func kill(t *testing.T, where string, after time.Duration) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = []string{hostMarker + "=" + where, "PATH=" + executor.DefaultPath, "TMPDIR=" + os.TempDir()}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var word string
+	if _, err := fmt.Fscanln(out, &word); err != nil || word != "ready" {
+		t.Errorf("host program: %q, %v", word, err)
+	}
+	time.Sleep(after)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+// census lists what there is of boxes anywhere.
+func census(t *testing.T, socket, runtimeDir string) (found []string) {
+	t.Helper()
+	c, err := client.New(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := namespaces.WithNamespace(t.Context(), containerd.DefaultNamespace)
+	list, err := c.ContainerService().List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		found = append(found, "container "+one.ID)
+	}
+	for _, pattern := range []string{
+		filepath.Join(runtimeDir, "containment-*"), filepath.Join(runtimeDir, "state", "boxes-*", "*"),
+		filepath.Join(runtimeDir, "state", "executors", "*"), "/sys/fs/cgroup/*/evoseal/containment-*", "/sys/fs/cgroup/evoseal/containment-*",
+	} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, names...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, filepath.Dir(socket)+"/state/") && !strings.Contains(line, "/shm") {
+			found = append(found, line)
+		}
+	}
+	for _, pid := range processes(t, socket) {
+		found = append(found, "process "+pid)
+	}
+	return found
+}
+
+// processes are the shims of a daemon, and payloads of hostProgram.
+func processes(t *testing.T, socket string) (found []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err != nil {
+			continue
+		}
+		text := strings.ReplaceAll(string(line), "\x00", " ")
+		if strings.Contains(text, "shim") && strings.Contains(text, socket) || strings.Contains(text, "sleep 291 ") {
+			found = append(found, e.Name()+" "+text)
+		}
+	}
+	return found
+}
+
+// Whatever a host program was doing when it was killed: its payloads die at once, and the next executor removes the rest.
+func TestHostKilled(t *testing.T) {
+	socket := daemon(t)
+	runtimeDir := filepath.Join(shortDir(t), "rt")
+	swept := 0
+	for _, after := range []time.Duration{0, 60 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second} {
+		kill(t, socket+" "+runtimeDir, after)
+		left, _ := filepath.Glob(filepath.Join(runtimeDir, "state", "boxes-*", "*"))
+		swept += len(left)
+		ex := open(t, socket, containerd.Config{RuntimeDir: runtimeDir})
+		if err := ex.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if found := census(t, socket, runtimeDir); len(found) > 0 {
+			t.Errorf("%v after the start: left behind: %q", after, found)
+		}
+	}
+	if swept == 0 {
+		t.Error("no killed host program left a box: the test did not hit one")
+	}
+}
