@@ -146,12 +146,9 @@ func (b *Boundary) Close(ctx context.Context) error {
 	return b.log.Close()
 }
 
-// say logs an event. A handler that panics must not end a step half-way; one that ends the goroutine does no harm either.
+// say logs an event.
 func (b *Boundary) say(ctx context.Context, level slog.Level, msg string, args ...any) {
-	if b.c.Logger == nil || !b.c.Logger.Enabled(ctx, level) {
-		return
-	}
-	_ = guarded(func() { b.c.Logger.Log(ctx, level, msg, append([]any{"run", b.c.RunID}, args...)...) })
+	b.c.Logger.Log(ctx, level, msg, append([]any{"run", b.c.RunID}, args...)...)
 }
 
 func (b *Boundary) warn(ctx context.Context, msg string, args ...any) {

@@ -70,10 +70,11 @@
 // # What it does not do
 //
 // It sandboxes nothing itself, and proves nothing about bugs of the kernel: evidence is about one executor on one host
-// since one boot. It does not stop a variant from being wrong in a way that the judge accepts. In most test runners a
-// variant and its tests share a process, so a hostile variant can write a report that is consistent and false; keep
-// whatever scores variants outside of them. It does not protect against the host's own root: a loop that runs as root
-// could write its own permits, which is why their use is recorded with that fact. Observe resolves no names, asks no
-// service and does not see what a host leaves out of Sources; within a container it sees the container. The log shows
-// an edit or a gap, and not that an older copy was put back as a whole: keep its head elsewhere for that.
+// since one boot, and an executor that behaves only while it is attacked is not found out. It does not stop a variant
+// from being wrong in a way that the judge accepts. In most test runners a variant and its tests share a process, so a
+// hostile variant can write a report that is consistent and false; keep whatever scores variants outside of them. It
+// does not protect against the host's own root: a loop that runs as root could write its own permits, which is why
+// their use is recorded with that fact. Observe resolves no names, asks no service and does not see what a host leaves
+// out of Sources; within a container it sees the container. The log shows an edit or a gap, and not that an older copy
+// was put back as a whole: keep its head elsewhere for that.
 package isolation

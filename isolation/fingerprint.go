@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -72,7 +73,7 @@ func libraryVersion() string {
 				version += " " + s.Key + "=" + s.Value
 			}
 		}
-		return version
+		return strings.TrimSpace(version)
 	}
 	return "unknown"
 }

@@ -39,7 +39,10 @@ var junitInside = map[string][]string{
 	"properties": {"property"},
 }
 
-const maxJUnitDepth = 32
+const (
+	maxJUnitDepth      = 32
+	maxJUnitAttributes = 64
+)
 
 var errLongNames = errors.New("its names are too long")
 
@@ -56,6 +59,8 @@ func (p *junit) start(t xml.StartElement) error {
 		return fmt.Errorf("elements are nested deeper than %d", maxJUnitDepth)
 	case strict && !contains(inside, t.Name.Local):
 		return fmt.Errorf("an element %q in %q", t.Name.Local, parent)
+	case len(t.Attr) > maxJUnitAttributes:
+		return fmt.Errorf("an element with more than %d attributes", maxJUnitAttributes)
 	case t.Name.Space != "":
 		return fmt.Errorf("element %q of another namespace, %q", t.Name.Local, t.Name.Space)
 	}

@@ -3,6 +3,7 @@
 package isolation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,6 +55,7 @@ func TestJUnitReports(t *testing.T) {
 		"wrong number of tests":  {change(`tests="3"`, `tests="4"`), "forged"},
 		"a number of words":      {change(`tests="3"`, `tests="three"`), "malformed"},
 		"a number below 0":       {change(`tests="3"`, `tests="-3"`), "malformed"},
+		"many attributes":        {change(`tests="3"`, `tests="3"`+manyAttributes), "malformed"},
 		"an attribute twice":     {change(`tests="3"`, `tests="3" tests="3"`), "malformed"},
 		"hidden failures":        {change(`failures="0"`, `failures="1"`), "forged"},
 		"twice":                  {strings.Replace(change(first, first+first), `tests="3"`, `tests="4"`, 1), "forged"},
@@ -91,6 +93,13 @@ func TestJUnitReports(t *testing.T) {
 		t.Errorf("GoogleTest: %s", got)
 	}
 }
+
+var manyAttributes = func() (text string) {
+	for i := range 100 {
+		text += fmt.Sprintf(" a%d=\"\"", i)
+	}
+	return text
+}()
 
 func FuzzJUnit(f *testing.F) {
 	f.Add([]byte(goodJUnit), 0)

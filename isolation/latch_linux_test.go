@@ -42,11 +42,13 @@ func TestLatchUntilCleared(t *testing.T) {
 	closeLog(t, l)
 
 	good := func() *Clear {
-		return &Clear{Triggers: []Trigger{TriggerGeneration, TriggerContradiction}, Reason: reason, Approver: "A. Person",
+		c := &Clear{Triggers: []Trigger{TriggerGeneration, TriggerContradiction}, Reason: reason, Approver: "A. Person",
 			Created: firedAt, Expires: firedAt.Add(time.Hour), RunID: "run-7", origin: given}
+		return loaded(c, &c.origin)
 	}
 	for what, spoil := range map[string]func(c *Clear){
 		"made by the program": func(c *Clear) { c.origin = origin{} },
+		"changed":             func(c *Clear) { c.Approver = "B. Person" },
 		"before it fired":     func(c *Clear) { c.Created = firedAt.Add(-time.Minute) },
 		"expired":             func(c *Clear) { c.Created = firedAt.Add(-time.Hour); c.Expires = firedAt },
 		"from tomorrow":       func(c *Clear) { c.Created = firedAt.Add(time.Hour); c.Expires = firedAt.Add(2 * time.Hour) },
@@ -58,6 +60,9 @@ func TestLatchUntilCleared(t *testing.T) {
 	} {
 		c := good()
 		spoil(c)
+		if what != "changed" {
+			loaded(c, &c.origin)
+		}
 		if err := ClearLatch(dir, "run-7", c); !errors.Is(err, ErrPermit) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -88,16 +93,17 @@ func TestOneOverride(t *testing.T) {
 	dir := stateDir(t)
 	var events bytes.Buffer
 	l := openLog(t, dir, &LogOptions{Logger: slog.New(slog.NewTextHandler(&events, nil))})
-	override := func(digest string) *Override {
+	override := func(ticket string) *Override {
 		o := goodOverride()
+		o.Ticket = ticket
 		o.Created, o.Expires = time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
-		o.origin.digest, o.origin.byRoot = digest, true
-		return o
+		o.origin.byRoot = true
+		return loaded(o, &o.origin)
 	}
 	first := override("one")
-	in := decideInput{trust: attended(), observed: seen, override: first, tree: "/work/tree"}
+	in := decideInput{trust: attended(), observed: seen, override: first, tree: "/srv/tree"}
 	for range 3 { // unchanged: recorded once
-		if s, err := l.decide(in); err != nil || s.Required != TierConfined || s.Override != "one" {
+		if s, err := l.decide(in); err != nil || s.Required != TierConfined || s.Override != digestOf(first) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 	}
@@ -153,6 +159,7 @@ func TestApprovalIsRecorded(t *testing.T) {
 	m.Unattended = Yes
 	a := &Approval{Approver: "A. Person", Reason: reason, ModelHash: m.Merge(seen).Hash(), Created: time.Now().Add(-time.Minute),
 		Expires: time.Now().Add(time.Hour), RunID: "run-7", origin: given}
+	loaded(a, &a.origin)
 	in := decideInput{trust: m, observed: seen, approval: a}
 	if s, err := l.decide(in); err != nil || s.Approval == "" || s.Required != TierContainer {
 		t.Fatalf("%+v, %v", s, err)
@@ -163,7 +170,8 @@ func TestApprovalIsRecorded(t *testing.T) {
 	closeLog(t, l)
 	l = openLog(t, dir, nil)
 	second := *a
-	second.origin.digest = "other"
+	second.Reason += ", again"
+	loaded(&second, &second.origin)
 	in.approval = &second
 	if _, err := l.decide(in); !errors.Is(err, ErrPermit) {
 		t.Errorf("a second one for this model: %v", err)

@@ -25,21 +25,24 @@ func seeSecrets(ctx context.Context, s Sources) (g sighting[Secrets]) {
 			g.sign(HighValue, "variable %s is named like a secret", name)
 		}
 	}
-	for what, list := range map[string][]string{"credentials": s.Files, "a socket": s.Sockets} {
-		for _, pattern := range list {
-			if ctx.Err() != nil {
-				g.fail("looking for %s was ended: %v", what, context.Cause(ctx))
-				break
-			}
-			switch path, err := exists(pattern); {
-			case err != nil:
-				g.fail("whether %q exists: %v", pattern, err)
-			case path != "":
-				g.sign(HighValue, "%q is %s", path, what)
-			}
+	seePlaces(ctx, &g, "credentials", s.Files)
+	seePlaces(ctx, &g, "a socket", s.Sockets)
+	return g
+}
+
+func seePlaces(ctx context.Context, g *sighting[Secrets], what string, patterns []string) {
+	for _, pattern := range patterns {
+		if ctx.Err() != nil {
+			g.fail("looking for %s was ended: %v", what, context.Cause(ctx))
+			return
+		}
+		switch path, err := exists(pattern); {
+		case err != nil:
+			g.fail("whether %q exists: %v", pattern, err)
+		case path != "":
+			g.sign(HighValue, "%q is %s", path, what)
 		}
 	}
-	return g
 }
 
 // exists returns the first path that matches, "" if there is none. What the kernel keeps from this caller for good is
@@ -115,6 +118,7 @@ func secretName(name string) bool {
 			return true
 		}
 	}
-	// These hold the password of the account that they name.
-	return strings.HasSuffix(lower, "database_url") || strings.HasSuffix(lower, "_uri")
+	// The first two hold the password of the account that they name, the others lead to a container engine.
+	return strings.HasSuffix(lower, "database_url") || strings.HasSuffix(lower, "_uri") ||
+		lower == "docker_host" || lower == "container_host"
 }

@@ -233,7 +233,7 @@ func TestObserveNames(t *testing.T) {
 	t.Parallel()
 	for want, list := range map[isolation.Secrets][]string{
 		isolation.HighValue: {"AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASS", "NPM_AUTH",
-			"SSH_AUTH_SOCK", "apiKey", "SIGNING_KEY_2", "GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "KUBECONFIG", "MYSQL_PWD"},
+			"SSH_AUTH_SOCK", "DOCKER_HOST", "apiKey", "SIGNING_KEY_2", "GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "KUBECONFIG", "MYSQL_PWD"},
 		isolation.NoSecrets: {"HOME", "PATH", "PWD", "OLDPWD", "KEYBOARD", "MONKEY", "XDG_SESSION_ID", "LANG", "COMPASS", "GOPATH",
 			"TOKYO", "AUTHOR", "PASSAGE", ""},
 	} {
@@ -250,7 +250,7 @@ func TestObserveNames(t *testing.T) {
 func TestObserveEgress(t *testing.T) {
 	t.Parallel()
 	s := quietSources(t)
-	s.Egress = slices.Repeat([]string{"proxy.golang.org:443"}, 1000)
+	s.Egress = slices.Repeat([]string{"mirror.example.net:443"}, 1000)
 	got := isolation.Observe(t.Context(), s)
 	if text := got.Evidence[isolation.FactExternalSideEffects]; got.ExternalSideEffects != isolation.Yes || len(text) > 700 {
 		t.Errorf("%v, %d bytes of evidence", got.ExternalSideEffects, len(text))

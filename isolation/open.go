@@ -33,6 +33,7 @@ func openWith(ctx context.Context, c Config, h hooks) (_ *Boundary, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Logger = slog.New(calm{c.Logger.Handler()})
 	b := &Boundary{c: c, hooks: h.withDefaults()}
 	if d, ok := c.Judge.(Demanding); ok {
 		b.reports = d.Needs().Artifacts

@@ -71,7 +71,7 @@ const (
 // check returns everything that speaks against the override for a decision, with nil for nothing.
 func (o *Override) check(in settleInput, fired []Fired) []error {
 	var ps problems
-	ps.common(o.origin, "override", o.Reason, o.Approver, o.RunID, in)
+	ps.common(o, o.origin, "override", o.Reason, o.Approver, o.RunID, in)
 	ps.times(o.Created, o.Expires, in.now)
 	ps.require(o.From == in.required(fired), "from is tier %v, and required is %v", o.From, in.required(fired))
 	ps.require(o.To >= TierGuarded && o.To < o.From && defined(o.From, tierNames) != TierInvalid,
@@ -94,7 +94,7 @@ func (o *Override) check(in settleInput, fired []Fired) []error {
 // check returns everything that speaks against the approval for a decision, with nil for nothing.
 func (a *Approval) check(in settleInput, d Decision) []error {
 	var ps problems
-	ps.common(a.origin, "approval", a.Reason, a.Approver, a.RunID, in)
+	ps.common(a, a.origin, "approval", a.Reason, a.Approver, a.RunID, in)
 	ps.times(a.Created, a.Expires, in.now)
 	ps.require(a.ModelHash == d.ModelHash, "it is for the model %.12s…, and this one is %s", a.ModelHash, d.ModelHash)
 	used := in.usedApprovals[d.ModelHash]
@@ -106,7 +106,7 @@ func (a *Approval) check(in settleInput, d Decision) []error {
 // check returns everything that speaks against the clear, with nil for nothing.
 func (c *Clear) check(in settleInput, latchedAt map[Trigger]time.Time) []error {
 	var ps problems
-	ps.common(c.origin, "clear", c.Reason, c.Approver, c.RunID, in)
+	ps.common(c, c.origin, "clear", c.Reason, c.Approver, c.RunID, in)
 	ps.times(c.Created, c.Expires, in.now)
 	ps.require(len(c.Triggers) > 0, "it names no trigger")
 	for _, t := range c.Triggers {

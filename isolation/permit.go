@@ -59,6 +59,15 @@ func LoadOverride(path string) (*Override, error) {
 // it: they belong to another user, and the kernel refuses the caller write access to each. Root is the exception, since
 // nothing can be kept from it: for root it is enough that nobody else can write, and every use is recorded as such.
 //
+//	{
+//		"approver": "A. Person",
+//		"reason": "looked at the generator and at the log of the last run",
+//		"modelHash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+//		"created": "2026-05-04T11:00:00Z",
+//		"expires": "2026-05-04T19:00:00Z",
+//		"runID": "run-7"
+//	}
+//
 // The path is absolute and free of links. The file holds the canonical JSON of the object, white space aside: every
 // field, in the order and spelling in which encoding/json writes it, times in UTC. The error is a [*PermitError] and
 // shows that text where the file differs.
@@ -101,8 +110,12 @@ func load(kind, path string, into any) (origin, error) {
 	if err != nil {
 		return origin{}, permitError(kind, path, []error{err})
 	}
-	sum := sha256.Sum256(canonicalJSON(into))
-	return origin{path: path, digest: hex.EncodeToString(sum[:]), byRoot: byRoot}, nil
+	return origin{path: path, digest: digestOf(into), byRoot: byRoot}, nil
+}
+
+func digestOf(permit any) string {
+	sum := sha256.Sum256(canonicalJSON(permit))
+	return hex.EncodeToString(sum[:])
 }
 
 // decodeCanonical accepts only what encodes to the same text again. That leaves no room for unknown, repeated, missing
@@ -115,7 +128,9 @@ func decodeCanonical(data []byte, into any) error {
 	if err := json.Compact(&compact, data); err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
-	if want := canonicalJSON(into); !bytes.Equal(compact.Bytes(), want) {
+	want := canonicalJSON(into)
+	escaped, err := json.Marshal(into) // the same text, with escapes for HTML, as many programs write it
+	if err != nil || !bytes.Equal(compact.Bytes(), want) && !bytes.Equal(compact.Bytes(), escaped) {
 		return fmt.Errorf("not in the canonical form; what was understood is written as %s", want)
 	}
 	return nil
@@ -124,10 +139,11 @@ func decodeCanonical(data []byte, into any) error {
 var errNotLoaded = errors.New("it was not loaded from a file; load one that the loop cannot change")
 
 // common demands what every permit must have.
-func (ps *problems) common(from origin, kind, reason, approver, runID string, in settleInput) {
+func (ps *problems) common(permit any, from origin, kind, reason, approver, runID string, in settleInput) {
 	if from.digest == "" {
 		*ps = append(*ps, errNotLoaded)
 	}
+	ps.require(from.digest == "" || from.digest == digestOf(permit), "it was changed after it was loaded")
 	ps.require(in.tree == "" || !insideTree(in.tree, from.path), "%q is inside the tree that variants change", from.path)
 	ps.require(readable(reason) >= minReason, "the reason has fewer than %d characters", minReason)
 	ps.require(readable(approver) > 0, "nobody is named as approver")

@@ -3,8 +3,10 @@
 package isolation
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +14,16 @@ import (
 
 var (
 	now   = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	given = origin{path: "/etc/containment/permit.json", digest: strings.Repeat("ab", 32)}
+	given = origin{path: "/etc/containment/permit.json", digest: "to be had from loaded"}
 )
+
+// loaded makes a permit one that a file holds, with whatever a test has written into it.
+func loaded[T any](permit *T, from *origin) *T {
+	if from.digest != "" {
+		from.digest = digestOf(permit)
+	}
+	return permit
+}
 
 const reason = "the container engine is being repaired"
 
@@ -24,23 +34,25 @@ func attended() TrustModel {
 }
 
 func goodOverride() *Override {
-	return &Override{Triggers: []Trigger{TriggerGeneration}, From: TierContainer, To: TierConfined, Reason: reason,
+	o := &Override{Triggers: []Trigger{TriggerGeneration}, From: TierContainer, To: TierConfined, Reason: reason,
 		Approver: "A. Person", Created: now.Add(-time.Hour), Expires: now.Add(time.Hour), RunID: "run-7", origin: given}
+	return loaded(o, &o.origin)
 }
 
 func input(m TrustModel, o *Override) settleInput {
-	return settleInput{model: m, decision: Decide(m), override: o, runID: "run-7", tree: "/work/tree", now: now}
+	return settleInput{model: m, decision: Decide(m), override: o, runID: "run-7", tree: "/srv/tree", now: now}
 }
 
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	if s := settle(input(attended(), goodOverride())); len(s.Missing) > 0 || s.Required != TierConfined ||
-		s.Needs != TierConfined.Needs() || s.Override != given.digest || !s.Until.Equal(now.Add(time.Hour)) {
+		s.Needs != TierConfined.Needs() || s.Override != digestOf(goodOverride()) || !s.Until.Equal(now.Add(time.Hour)) {
 		t.Fatalf("a good one: %+v", s)
 	}
 	for what, spoil := range map[string]func(o *Override, in *settleInput){
 		"made by the program":  func(o *Override, _ *settleInput) { o.origin = origin{} },
-		"inside the tree":      func(o *Override, _ *settleInput) { o.origin.path = "/work/tree/o.json" },
+		"changed":              func(o *Override, _ *settleInput) { o.Ticket = "another" },
+		"inside the tree":      func(o *Override, _ *settleInput) { o.origin.path = "/srv/tree/o.json" },
 		"no trigger":           func(o *Override, _ *settleInput) { o.Triggers = nil },
 		"another trigger":      func(o *Override, _ *settleInput) { o.Triggers = []Trigger{TriggerSecrets} },
 		"from another tier":    func(o *Override, _ *settleInput) { o.From = TierKernel },
@@ -90,6 +102,9 @@ func TestOverride(t *testing.T) {
 		o := goodOverride()
 		in := input(attended(), o)
 		spoil(o, &in)
+		if what != "changed" {
+			loaded(o, &o.origin)
+		}
 		s := settle(in)
 		var permit *PermitError
 		if !errors.As(errors.Join(s.Missing...), &permit) || permit.Kind != "override" || s.Override != "" {
@@ -124,8 +139,9 @@ func TestApproval(t *testing.T) {
 	m := attended()
 	m.Unattended = Yes
 	good := func() *Approval {
-		return &Approval{Approver: "A. Person", Reason: reason, ModelHash: Decide(m).ModelHash, Created: now.Add(-time.Hour),
+		a := &Approval{Approver: "A. Person", Reason: reason, ModelHash: Decide(m).ModelHash, Created: now.Add(-time.Hour),
 			Expires: now.Add(2 * time.Hour), RunID: "run-7", origin: given}
+		return loaded(a, &a.origin)
 	}
 	in := input(m, nil)
 	if s := settle(in); len(s.Missing) != 1 || !errors.Is(s.Missing[0], ErrPermit) ||
@@ -133,13 +149,14 @@ func TestApproval(t *testing.T) {
 		t.Errorf("without one: %v", s.Missing)
 	}
 	in.approval = good()
-	if s := settle(in); len(s.Missing) > 0 || s.Required != TierContainer || s.Approval != given.digest ||
+	if s := settle(in); len(s.Missing) > 0 || s.Required != TierContainer || s.Approval != digestOf(good()) ||
 		!s.Until.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("a good one: %+v", s)
 	}
 	for what, spoil := range map[string]func(a *Approval, in *settleInput){
 		"made by the program": func(a *Approval, _ *settleInput) { a.origin = origin{} },
-		"the tree itself":     func(a *Approval, _ *settleInput) { a.origin.path = "/work/tree" },
+		"changed":             func(a *Approval, _ *settleInput) { a.Approver = "B. Person" },
+		"the tree itself":     func(a *Approval, _ *settleInput) { a.origin.path = "/srv/tree" },
 		"another model":       func(_ *Approval, in *settleInput) { in.model.DeclaredBy = "x"; in.decision = Decide(in.model) },
 		"no model":            func(a *Approval, _ *settleInput) { a.ModelHash = "" },
 		"no reason":           func(a *Approval, _ *settleInput) { a.Reason = "go" },
@@ -154,13 +171,16 @@ func TestApproval(t *testing.T) {
 		in := input(m, nil)
 		in.approval = good()
 		spoil(in.approval, &in)
+		if what != "changed" {
+			loaded(in.approval, &in.approval.origin)
+		}
 		if s := settle(in); !errors.Is(errors.Join(s.Missing...), ErrPermit) || s.Approval != "" {
 			t.Errorf("%s: %+v", what, s)
 		}
 	}
 	// The same one again, and one for another model, are in order.
 	in = input(m, nil)
-	in.approval, in.usedApprovals = good(), map[string]string{in.decision.ModelHash: given.digest, "x": "other"}
+	in.approval, in.usedApprovals = good(), map[string]string{in.decision.ModelHash: digestOf(good()), "x": "other"}
 	if s := settle(in); len(s.Missing) > 0 {
 		t.Errorf("used again: %v", s.Missing)
 	}
@@ -224,6 +244,13 @@ func TestDecodeCanonical(t *testing.T) {
 		t.Fatal(err)
 	}
 	wide, _ := json.MarshalIndent(json.RawMessage(good), "", "\t")
+	marked := goodOverride()
+	marked.Reason = "the engine's disk is < 1 % free & being replaced"
+	html, err := json.Marshal(marked)
+	if err != nil || bytes.Equal(html, canonicalJSON(marked)) || decodeCanonical(html, new(Override)) != nil ||
+		decodeCanonical(canonicalJSON(marked), new(Override)) != nil {
+		t.Errorf("with marks that HTML escapes: %s, %v", html, err)
+	}
 	for what, text := range map[string]string{"as it is": string(good), "indented": string(wide), "with a line end": string(good) + "\n"} {
 		var o Override
 		if err := decodeCanonical([]byte(text), &o); err != nil || o.To != TierConfined {
@@ -253,6 +280,22 @@ func TestDecodeCanonical(t *testing.T) {
 		if err := decodeCanonical([]byte(text), new(Override)); err == nil {
 			t.Errorf("%s: taken: %s", what, text)
 		}
+	}
+}
+
+// What the documentation shows can be read.
+func TestDocumentedApproval(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("permit.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(source), "//\t{\n")
+	text, _, found := strings.Cut(text, "//\t}\n")
+	var a Approval
+	err = decodeCanonical([]byte("{"+strings.ReplaceAll(text, "//\t", "")+"}"), &a)
+	if !found || err != nil || a.RunID != "run-7" || a.Expires.Sub(a.Created) > maxPermit || readable(a.Reason) < minReason {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 

@@ -22,9 +22,6 @@ import (
 var attacking = make(chan struct{}, 1)
 
 const (
-	// startShare is the part of the time that the first run may take, so that an executor which hangs is refused well
-	// before the end.
-	startShare = 3
 	// abandonTime is how long after the end a probe may take to clean up. It is longer than what the guard gives a run.
 	abandonTime = endTime + 500*time.Millisecond
 	// detailSize bounds what is kept of a text that a variant or an executor may have had a hand in.
@@ -50,21 +47,31 @@ func (v *verification) attack(ctx context.Context) error {
 		return fmt.Errorf("another verification is under way: %w", context.Cause(ctx))
 	}
 	defer executortest.Prepare()()
-	first, cancel := context.WithTimeoutCause(ctx, v.options.Timeout/startShare, ErrTimeout)
-	v.control(first, cases[0], &v.report.Probes[0])
-	v.check(first, cases[0], &v.report.Probes[0])
-	cancel()
-	if err := v.guard.tripped(); err != nil {
+	if err := v.start(ctx, cases[0], &v.report.Probes[0]); err != nil {
 		return err
-	}
-	if !v.report.Probes[0].Proves() {
-		return errNoStart
 	}
 	v.rest(ctx, cases)
 	if err := v.guard.tripped(); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// start makes the first probe.
+func (v *verification) start(ctx context.Context, c executortest.Case, p *Probe) error {
+	v.guard.limit = firstTime
+	v.control(ctx, c, p)
+	v.check(ctx, c, p)
+	switch err := errors.Join(v.guard.tripped(), context.Cause(ctx)); {
+	case err != nil:
+		return err
+	case !p.Proves():
+		return errNoStart
+	}
+	if v.guard.limit = runTime; v.options.Full {
+		v.guard.limit = 0
+	}
+	return nil
 }
 
 // rest makes every probe but the first. What may run beside others goes first, each attack outside and then under the
@@ -89,6 +96,26 @@ func (v *verification) rest(ctx context.Context, cases []executortest.Case) {
 		if c.Alone {
 			v.check(ctx, c, &v.report.Probes[i+1])
 		}
+	}
+	v.again(ctx, cases)
+}
+
+// again repeats what had no verdict, one after the other: on a loaded machine an attack may not get to its start in
+// time. Whoever has many of them has another problem. An attack that had an effect is never repeated.
+func (v *verification) again(ctx context.Context, cases []executortest.Case) {
+	const few = 4
+	var open []int
+	for i, p := range v.report.Probes {
+		if p.Control == Inconclusive || p.Result == Inconclusive {
+			open = append(open, i)
+		}
+	}
+	if len(open) > few {
+		return
+	}
+	for _, i := range open {
+		v.control(ctx, cases[i], &v.report.Probes[i])
+		v.check(ctx, cases[i], &v.report.Probes[i])
 	}
 }
 

@@ -46,7 +46,7 @@ type HostFacts struct {
 	System   string `json:"system"`   // such as "linux/amd64"
 	Kernel   string `json:"kernel"`   // its release
 	BootID   string `json:"bootID"`   // a new one is drawn at each boot
-	NameHash string `json:"nameHash"` // SHA-256 of the host's name: tells hosts apart without telling which they are
+	NameHash string `json:"nameHash"` // SHA-256 of the host's name: compares, and tells nothing to who cannot guess
 	UID      int    `json:"uid"`      // effective, of the host program; -1 where there is none
 	GID      int    `json:"gid"`
 }

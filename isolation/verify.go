@@ -21,8 +21,8 @@ type VerifyOptions struct {
 	Needs executor.Capability
 	// Full makes every attack of each needed capability instead of the decisive ones: a minute instead of seconds.
 	Full bool
-	// Timeout bounds the whole verification: what has no verdict by then denies. An executor that does not return is
-	// left alone up to 1.5 s later. Default: 8 s, or 5 min if Full; more than 15 min is cut to that.
+	// Timeout bounds the whole verification: what has no verdict by then denies. It is for machines that are slow; an
+	// executor that hangs is found out much earlier. Default: 30 s, or 5 min if Full; more than 15 min is cut to that.
 	Timeout time.Duration
 	// Fresh makes the attacks again even if this process has a valid report about this very executor.
 	Fresh bool
@@ -31,7 +31,7 @@ type VerifyOptions struct {
 }
 
 const (
-	quickTimeout = 8 * time.Second
+	quickTimeout = 30 * time.Second
 	fullTimeout  = 5 * time.Minute
 	maxTimeout   = 15 * time.Minute
 	// ReportTTL is how long a verification holds.
@@ -62,6 +62,9 @@ func (o *VerifyOptions) withDefaults() VerifyOptions {
 // Each attack is a case of package executortest. It is first made where nothing holds it, and must succeed there; then
 // under the executor, where the host sees whether it had an effect. No verdict, an error, a panic, a run that does not
 // return and a claim that changes meanwhile all deny.
+//
+// A run that does not end within seconds, as all of the decisive ones do, ends the verification: a hanging executor is
+// refused within 10 s. A probe without a verdict is made once more, and one that broke is not.
 //
 // A success is remembered for this process, this executor, its fingerprint, this boot and this uid, for [ReportTTL];
 // see [VerifyOptions.Fresh]. An executor without a fingerprint is attacked each time.

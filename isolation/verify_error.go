@@ -34,6 +34,7 @@ var (
 	errNoClaim   = errors.New("the executor claims nothing, so there is nothing to prove")
 	errUndefined = errors.New("a capability is needed or claimed that nobody has defined")
 	errUnclaimed = errors.New("a needed capability is not claimed, so nothing was attacked")
+	errSlow      = fmt.Errorf("%w: a run took more than some seconds", ErrTimeout)
 	errNoStart   = errors.New("the executor fails what every executor must hold, so nothing else was attacked")
 )
 
@@ -96,11 +97,11 @@ func (r Report) refusal(cause error) *VerifyError {
 		e.Fix = "run the program on Linux"
 	case e.Unclaimed != 0:
 		e.Fix = "use an executor of a higher tier, or give this one what its documentation asks for"
-	case errors.Is(cause, ErrTimeout):
-		e.Fix = "set a longer Timeout, or make the executor faster"
 	case errors.Is(cause, ErrHung), errors.Is(cause, ErrPanicked), errors.Is(cause, ErrUnsteady):
 		e.Fix = "repair the executor; until then use another one"
-	case slices.ContainsFunc(e.Failed, func(p Probe) bool { return p.Control == Inconclusive && p.Detail != notMade }):
+	case errors.Is(cause, ErrTimeout):
+		e.Fix = "set a longer Timeout, or make the executor faster"
+	case cause == nil && slices.ContainsFunc(e.Failed, func(p Probe) bool { return p.Control == Inconclusive }):
 		e.Fix = "an attack must succeed outside first: set TMPDIR to a directory from which programs can be executed"
 	}
 	return e

@@ -18,6 +18,11 @@ const (
 	answerTime = 2 * time.Second
 	endTime    = time.Second
 
+	// firstTime and runTime bound the first run and every other one of the decisive attacks. Their payloads need 2 s at
+	// most, and the first one nothing. Other attacks have the bounds of their cases.
+	firstTime = 4 * time.Second
+	runTime   = 6 * time.Second
+
 	maxEnforced = 64 // entries; there is one for each limit and each capability
 )
 
@@ -27,6 +32,7 @@ type guard struct {
 	inner       executor.Executor
 	claimed     executor.Capability
 	fingerprint string
+	limit       time.Duration // of the next runs; 0: that of the case
 
 	mu       sync.Mutex
 	fault    error // the first of the faults after which nothing that the executor does is a proof
@@ -105,11 +111,19 @@ func (g *guard) Run(ctx context.Context, spec executor.Spec) (*executor.Result, 
 		res *executor.Result
 		err error
 	}
-	out, err := called(ctx, endTime, func(ctx context.Context) (outcome, error) {
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if g.limit > 0 {
+		within, cancel = context.WithTimeoutCause(ctx, g.limit, errSlow)
+	}
+	defer cancel()
+	out, err := called(within, endTime, func(ctx context.Context) (outcome, error) {
 		res, err := g.inner.Run(ctx, spec)
 		return outcome{res, err}, nil
 	})
-	if err = faultOf(ctx, err); err != nil {
+	if err = faultOf(within, err); err == nil && errors.Is(context.Cause(within), errSlow) {
+		err = errSlow // that it came back when it was told to is no verdict
+	}
+	if err != nil {
 		g.trip(err)
 		return nil, err
 	}
