@@ -67,18 +67,33 @@ func evolve(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 	term.Status(func(d time.Duration) string {
 		return fmt.Sprintf("attacking the executors, to see whether they hold · %v", d.Round(time.Second))
 	})
-	b, err := isolation.Open(ctx, p.config)
+	b, err := open(ctx, p.config)
 	term.Status(nil)
 	if stop := (*runaway.StopError)(nil); errors.As(err, &stop) && stop.Reason == runaway.ReasonCompleted {
 		return fmt.Errorf("%w; -max raises the number of variants", err)
 	}
 	if err != nil {
+		term.Print(explain(err))
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close(context.WithoutCancel(ctx))) }()
 	st := b.Status()
 	term.Println(fmt.Sprintf("executor  %s, tier %v required; proven in %.1f s: %v", st.Executor, st.Required, time.Since(started).Seconds(), st.Proven))
 	return (&loop{o: o, l: l, job: j, gen: p.gen, b: b, parts: p, term: term}).run(ctx)
+}
+
+// attempts is how often the boundary is opened on a host that is too busy: the attacks have a deadline, and what could
+// not be finished proves nothing. Nothing is weakened by asking again.
+const attempts = 5
+
+func open(ctx context.Context, c isolation.Config) (b *isolation.Boundary, err error) {
+	for range attempts {
+		b, err = isolation.Open(ctx, c)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			break
+		}
+	}
+	return b, err
 }
 
 // lightest puts what starts fastest first: every candidate is proven to hold what is required, and a run of a closed
@@ -95,43 +110,47 @@ func lightest(all []isolation.Candidate) (sorted []isolation.Candidate) {
 }
 
 // begin finds or makes the run: its directory, its job and its tree.
-func begin(o *options) (layout, job, error) {
-	l, err := place(o)
-	if err != nil {
-		return l, nil, err
-	}
+func begin(o *options) (l layout, j job, err error) {
 	if o.Resume {
-		if err := o.load(l.run()); err != nil {
+		if l, err = place(o); err != nil {
 			return l, nil, err
 		}
+		if err = o.load(l.run()); err != nil {
+			return l, nil, err
+		}
+		j, err = newJob(o)
+	} else {
+		// A mistake in the call should leave no directory behind.
+		if j, err = newJob(o); err != nil {
+			return l, nil, err
+		}
+		if l, err = place(o); err == nil {
+			err = newTree(o, l, j)
+		}
 	}
-	j, err := newJob(o, l)
 	if err != nil {
 		return l, nil, err
 	}
-	if !o.Resume {
-		o.Started = time.Now().UTC().Truncate(time.Second)
-		if err := os.Mkdir(l.tree(), 0o755); err != nil {
-			return l, nil, err
-		}
-		if err := j.prepare(l.tree()); err != nil {
-			return l, nil, err
-		}
+	if p, ok := j.(*packing); ok {
+		p.ledger = l.scores()
 	}
 	// Last: a directory without this file holds no run.
 	return l, j, saveJSON(l.run(), o)
 }
 
-func newJob(o *options, l layout) (job, error) {
+func newTree(o *options, l layout, j job) error {
+	o.Started = time.Now().UTC().Truncate(time.Second)
+	if err := os.Mkdir(l.tree(), 0o755); err != nil {
+		return err
+	}
+	return j.prepare(l.tree())
+}
+
+func newJob(o *options) (job, error) {
 	if o.Tree != "" {
 		return newProject(o)
 	}
-	p, err := newPacking(o)
-	if err != nil {
-		return nil, err
-	}
-	p.ledger = l.scores()
-	return p, nil
+	return newPacking(o)
 }
 
 // load takes what belongs to the run from its state, and what was given now from the command line.

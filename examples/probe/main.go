@@ -112,7 +112,7 @@ func look(ctx context.Context, c isolation.Candidate, prove bool) findings {
 	f.Capabilities = c.Executor.Capabilities()
 	if prove {
 		// The error says no more than the report: whatever is not proven does not count.
-		report, _ := isolation.Verify(ctx, c.Executor, nil)
+		report, _ := executors.Prove(ctx, c.Executor)
 		f.Proven, f.Capabilities, f.Failed = true, report.Proven, report.Failed()
 	}
 	f.Tier = isolation.Reached(f.Capabilities)
