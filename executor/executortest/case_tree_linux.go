@@ -50,7 +50,7 @@ func daemonMany(s *scene) error { return s.outlives(forkJob("detach deaf close",
 
 // timeoutTree stays in the leader's session: the ordinary case, at the time limit.
 func timeoutTree(s *scene) error {
-	return s.outlives(forkJob("deaf close wait", 20), 400*time.Millisecond)
+	return s.outlives(forkJob("deaf close wait", 20), 600*time.Millisecond)
 }
 
 // outlives starts children that are up before the leader goes on, and looks for them when Run has returned.

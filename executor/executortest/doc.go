@@ -33,9 +33,10 @@
 //
 // It does not prove the absence of kernel bugs, it knows no executor by name and it asks no address but loopback. While
 // a check runs it changes the calling process: variables are added to its environment, descriptors are opened that
-// children inherit, signals are ignored. All of it is undone, but nothing else should start processes meanwhile. The
-// suite needs Linux on amd64, arm64, riscv64 or loong64, and a temporary directory from which programs can be executed.
-// Elsewhere [Cases] is empty and [Run] fails, because nothing was proven.
+// children inherit, signals are ignored. All of it is undone, but nothing else should start processes meanwhile. Checks
+// may run at the same time, unless one of them is marked Alone. The suite needs Linux on amd64, arm64, riscv64 or
+// loong64, and a temporary directory from which programs can be executed. Elsewhere [Cases] is empty and [Run] fails,
+// because nothing was proven.
 //
 // Importing the package registers the payloads: a process whose first argument is the package's marker becomes one of
 // them before main. In any other process the import does nothing.

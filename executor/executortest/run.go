@@ -9,9 +9,10 @@ import (
 	"github.com/evoseal/containment/executor"
 )
 
-// Run runs every case as a subtest, one after the other, each with an executor of its own from newExecutor, which gets
-// the subtest: what it registers with Cleanup is closed at the end of that case. A last subtest, supervisor-kill, starts
-// the calling test once more in a child process and kills that process in the middle of a run.
+// Run runs every case as a subtest, each with an executor of its own from newExecutor, which gets the subtest: what it
+// registers with Cleanup is closed at the end of that case. The cases that must be alone come first, one after the other,
+// with supervisor-kill, which starts the calling test once more in a child process and kills that process in the middle
+// of a run. All other subtests are parallel, and newExecutor is called by several of them at a time.
 //
 // There is no way to leave a case out. An executor that cannot hold a capability does not promise it; the case then
 // demands that it refuses.
@@ -24,9 +25,14 @@ func Run(t *testing.T, newExecutor func(*testing.T) executor.Executor) {
 	if len(all) == 0 {
 		t.Fatal("executortest: there are no cases for this system, so nothing was proven")
 	}
-	defer keepTemplate()()
+	t.Cleanup(keepTemplate()) // the parallel subtests run when Run has returned
 	for _, c := range all {
-		t.Run(c.Name, func(t *testing.T) { judge(t, c, newExecutor(t)) })
+		t.Run(c.Name, func(t *testing.T) {
+			if !c.Alone {
+				t.Parallel()
+			}
+			judge(t, c, newExecutor(t))
+		})
 	}
 	t.Run(supervisorKill, func(t *testing.T) { judgeSupervisorKill(t, newExecutor) })
 }

@@ -9,6 +9,9 @@
 // the kernel lacks openat2 (matches [errors.ErrUnsupported]; there is no weaker way). What was extracted before an error
 // is returned beside it.
 //
+// [Send] and [Receive] are the two halves of Extract, where workspace and destination cannot be reached by one process. The
+// receiver applies the request once more and believes nothing; a stream that breaks a rule is an [ErrStream].
+//
 // # What it does not do
 //
 // It does not judge what it returns: the files are as hostile as the payload. `.git` never comes back, under any of the
