@@ -61,8 +61,8 @@ const racy = 2_100_000_000
 // link), not objects, logs or the index. It fails if any of it cannot be read.
 func (p *Policy) Seal(t *Tree) (*Manifest, error) { return p.seal(t, false) }
 
-// SealFull records every name of the tree, for VerifyWithin. Below .git it leaves out what git writes all the time: packed
-// and loose objects, logs, the index.
+// SealFull records every name of the tree, for VerifyWithin. Below .git it leaves out what git writes all the time:
+// packed and loose objects, logs, the index.
 func (p *Policy) SealFull(t *Tree) (*Manifest, error) { return p.seal(t, true) }
 
 func (p *Policy) seal(t *Tree, full bool) (*Manifest, error) {

@@ -8,11 +8,11 @@ import (
 )
 
 // Lend gives the lock of the directory to what f calls, such as package rollback, which locks the same directory, and
-// takes it back when f returns. f gets the absolute path. Meanwhile the Tree is in use: its other methods wait, so f must
-// not call them.
+// takes it back when f returns. f gets the absolute path. Meanwhile the Tree is in use: its other methods wait, so f
+// must not call them.
 //
-// If somebody else took the lock meanwhile, or the directory is no longer where it was, the Tree is closed and the error
-// says so, with ErrLocked in the first case: what the tree then holds is somebody else's.
+// If somebody else took the lock meanwhile, or the directory is no longer where it was, the Tree is closed and the
+// error says so, with ErrLocked in the first case: what the tree then holds is somebody else's.
 func (t *Tree) Lend(f func(dir string) error) (err error) {
 	release, err := t.use()
 	if err != nil {

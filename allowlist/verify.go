@@ -25,23 +25,24 @@ func (m *Manifest) Verify(t *Tree) error {
 
 // VerifyWithin compares a full manifest with the tree: whatever changed must be in the plan, with the planned bytes, or
 // match one of the outputs that the run declared (patterns as in a surface rule). An output is a regular file with one
-// link, or a directory. A protected name is excused by neither. The plan may be nil: then only outputs may have changed.
-// It fails with ErrForeignPlan if the plan was made for another tree or under another policy than the manifest.
+// link, or a directory. A protected name is excused by neither. The plan may be nil: then only outputs may have
+// changed. It fails with ErrForeignPlan if the plan was made for another tree or under another policy than the
+// manifest.
 func (m *Manifest) VerifyWithin(t *Tree, plan *Plan, outputs []string) error {
 	_, err := m.Next(t, plan, outputs)
 	return err
 }
 
-// Next is VerifyWithin for a caller who goes on from there: it returns what it found, as SealFull would, without reading
-// the tree another time.
+// Next is VerifyWithin for a caller who goes on from there: it returns what it found, as SealFull would, without
+// reading the tree another time.
 func (m *Manifest) Next(t *Tree, plan *Plan, outputs []string) (*Manifest, error) {
 	return m.next(t, plan, outputs, nil)
 }
 
-// Recheck is Next without outputs, for a caller who has kept the tree to itself since the manifest was made. It looks at
-// every name, and reads the content of those files again of which the kernel's times of change do not say that they are
-// as they were. Somebody who can set the clock, or holds a page of a file that was mapped and written to before, can
-// deceive it; Next it is that proves. A manifest of Recheck vouches for no more than the one that it was made from.
+// Recheck is Next without outputs, for a caller who has kept the tree to itself since the manifest was made. It looks
+// at every name, and reads the content of those files again of which the kernel's times of change do not say that they
+// are as they were. Somebody who can set the clock, or holds a page of a file that was mapped and written to before,
+// can deceive it; Next it is that proves. A manifest of Recheck vouches for no more than the one that it was made from.
 func (m *Manifest) Recheck(t *Tree, plan *Plan) (*Manifest, error) {
 	return m.next(t, plan, nil, m)
 }

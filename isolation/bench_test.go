@@ -38,8 +38,8 @@ func three(s *scene, n int) (edits []allowlist.Edit) {
 	return edits
 }
 
-// BenchmarkTry is what a step costs beside the run itself, which takes no time here: a tree of 1,000 files, 3 edits, and
-// everything durable that has to be. Each stage is reported beside the sum.
+// BenchmarkTry is what a step costs beside the run itself, which takes no time here: a tree of 1,000 files, 3 edits,
+// and everything durable that has to be. Each stage is reported beside the sum.
 func BenchmarkTry(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -56,7 +56,6 @@ type hooks struct {
 	at      func(point string) // called before each act; it may end the process
 	now     func() time.Time
 	grace   time.Duration // for a generator, a judge or an executor that does not return
-	refuse  time.Duration // for the proof of all candidates
 }
 
 // graceTime is how long a generator or a judge may take to return after its context has ended.
@@ -74,9 +73,6 @@ func (h hooks) withDefaults() hooks {
 	}
 	if h.at == nil {
 		h.at = func(string) {}
-	}
-	if h.refuse == 0 {
-		h.refuse = refuseTime
 	}
 	if h.grace == 0 {
 		h.grace = graceTime
@@ -117,9 +113,9 @@ func (b *Boundary) enter(ctx context.Context) (context.Context, func(), error) {
 // closeTime bounds Close where its context does not.
 const closeTime = 10 * time.Second
 
-// Close ends the boundary. A step that is under way is cancelled, which restores the tree, and waited for until ctx ends,
-// 10 s at most. What Config was made of stays open: it is the caller's. Only the first call has an effect; the error
-// matches [ErrBusy] if a step is still under way, and then the next Open finishes what it left.
+// Close ends the boundary. A step that is under way is cancelled, which restores the tree, and waited for until ctx
+// ends, 10 s at most. What Config was made of stays open: it is the caller's. Only the first call has an effect; the
+// error matches [ErrBusy] if a step is still under way, and then the next Open finishes what it left.
 func (b *Boundary) Close(ctx context.Context) error {
 	if b == nil || b.log == nil {
 		return ErrClosed

@@ -12,9 +12,9 @@ import (
 	"github.com/evoseal/containment/runaway"
 )
 
-// refuseTime bounds the look at the host and the proof of all candidates together: whoever opens a boundary hears within
-// 10 s that there is none.
-const refuseTime = 9 * time.Second
+// proveTime bounds what Verify bounds by itself: it finds a candidate that hangs within 10 s, and takes longer only as
+// long as attacks end, on a machine that is busy.
+const proveTime = time.Minute
 
 // choose finds the first candidate that reaches the tier and is proven to. What it returns otherwise names, for every
 // candidate, what is missing.
@@ -22,17 +22,13 @@ func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []e
 	needs := b.decided.Required.Needs() | b.c.Run.Required()
 	var reports []Report
 	var missing []error
-	for i, c := range b.c.Executors {
+	for _, c := range b.c.Executors {
 		name := c.title()
 		if err := c.promises(needs); err != nil {
 			missing = append(missing, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		took := b.hooks.refuse
-		if i < len(b.c.Executors)-1 {
-			took = took * 2 / 3 // so that one that hangs does not keep the next from its turn
-		}
-		report, err := b.prove(ctx, c.Executor, needs, took, fresh)
+		report, err := b.prove(ctx, c.Executor, needs, fresh)
 		reports = append(reports, report)
 		if err == nil {
 			return proof{name, c.Executor, needs, report}, reports, nil
@@ -63,25 +59,28 @@ func (c *Candidate) promises(needs executor.Capability) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	caps, err := called(ctx, 0, func(context.Context) (executor.Capability, error) { return c.Executor.Capabilities(), nil })
+	caps, err := called(ctx, 0, func(context.Context) (executor.Capability, error) {
+		return c.Executor.Capabilities(), nil
+	})
 	if err != nil {
 		return fmt.Errorf("its capabilities cannot be had: %w", err)
 	}
 	if lacks := caps.Missing(needs); lacks != 0 {
 		return &executor.UnsupportedError{Executor: c.title(), Missing: lacks,
-			Reason: fmt.Sprintf("it reaches tier %v at most", Reached(caps)), Fix: "give an executor of the tier that is required"}
+			Reason: fmt.Sprintf("it reaches tier %v at most", Reached(caps)),
+			Fix:    "give an executor of the tier that is required"}
 	}
 	return nil
 }
 
 // prove attacks a candidate and records what came of it.
 func (b *Boundary) prove(
-	ctx context.Context, ex executor.Executor, needs executor.Capability, took time.Duration, fresh bool,
+	ctx context.Context, ex executor.Executor, needs executor.Capability, fresh bool,
 ) (Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, took)
+	ctx, cancel := context.WithTimeout(ctx, proveTime)
 	defer cancel()
-	report, err := called(ctx, time.Second/2, func(ctx context.Context) (Report, error) {
-		return b.hooks.verify(ctx, ex, &VerifyOptions{Needs: needs, Timeout: took, Fresh: fresh, Logger: b.c.Logger})
+	report, err := called(ctx, graceTime, func(ctx context.Context) (Report, error) {
+		return b.hooks.verify(ctx, ex, &VerifyOptions{Needs: needs, Fresh: fresh, Logger: b.c.Logger})
 	})
 	if err == nil && !report.Proven.Has(needs) {
 		err = fmt.Errorf("%w: %v", ErrUnproven, report.Proven.Missing(needs))
@@ -92,6 +91,13 @@ func (b *Boundary) prove(
 	return report, err
 }
 
+// use takes a proven executor. Only the step that is under way, or Open, does; the lock is for those who ask.
+func (b *Boundary) use(p proof) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.proof = p
+}
+
 // current says whether the proof still holds for the executor as it is now, and repeats the attack if not.
 func (b *Boundary) current(ctx context.Context) error {
 	stale := b.hooks.current(ctx, b.proof.report, b.proof.ex)
@@ -99,10 +105,12 @@ func (b *Boundary) current(ctx context.Context) error {
 		return nil
 	}
 	b.warn(ctx, "isolation: the executor is verified again", "executor", b.proof.name, "why", stale)
-	report, err := b.prove(ctx, b.proof.ex, b.proof.needs, b.hooks.refuse, true)
+	report, err := b.prove(ctx, b.proof.ex, b.proof.needs, true)
 	if err != nil {
 		return b.denied([]Report{report}, []error{fmt.Errorf("%s: %w", b.proof.name, errors.Join(stale, err))})
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.proof.report = report
 	return nil
 }
@@ -110,13 +118,12 @@ func (b *Boundary) current(ctx context.Context) error {
 // replace finds a fresh sandbox after one was lost, and only then lets the governor go on. A pause that somebody else
 // asked for stays.
 func (b *Boundary) replace(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.hooks.refuse)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx) // every attack has a time of its own
 	p, reports, missing := b.choose(ctx, true)
 	if p.ex == nil {
 		return b.stop(b.denied(reports, missing))
 	}
-	b.proof = p
+	b.use(p)
 	if why := b.c.Governor.Status().Paused; why != runaway.PauseSandboxLost {
 		return fmt.Errorf("a fresh sandbox was verified; the pause stays, since it has other reasons: %q", why)
 	}

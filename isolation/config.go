@@ -31,8 +31,9 @@ type Config struct {
 	// Tree holds the variant. Nothing else may write to it while the Boundary is open.
 	Tree  *allowlist.Tree
 	Edits *allowlist.Policy
-	// Store keeps the checkpoints. Open it with an empty, non-nil Exclude and with ForeignQuarantine: what it excludes
-	// could not be taken back, so Open refuses a tree that holds any of it.
+	// Store keeps the checkpoints. It is opened with an empty, non-nil Exclude, since what it leaves out could not be taken
+	// back, and better with ForeignQuarantine, or a restoration stops at what it does not know. The checkpoint of every tree
+	// that was accepted stays pinned: unpin those that are no longer of interest, and prune.
 	Store *rollback.Store
 
 	// Executors are tried in this order. The first that reaches the required tier and is proven to is used.
@@ -114,6 +115,12 @@ func (c *Config) check() error {
 	if c.Governor != nil {
 		if id := c.Governor.Status().RunID; id == "" || c.RunID != "" && c.RunID != id {
 			all = multierror.Append(all, problem("RunID %q is not that of the governor, %q: leave it empty", c.RunID, id))
+		}
+	}
+	if c.Store != nil {
+		if left := c.Store.Excluded(); len(left) > 0 {
+			all = multierror.Append(all, problem("Store leaves out %q: what a variant makes there could not be taken back; "+
+				"open it with an empty, non-nil Options.Exclude", left))
 		}
 	}
 	all = multierror.Append(all, c.checkJudge()...)

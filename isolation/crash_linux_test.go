@@ -3,12 +3,14 @@
 package isolation_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -93,8 +95,8 @@ func (s *scene) mustBeKilled(cmd *exec.Cmd, output []byte, err error) {
 	}
 }
 
-// TestKillAtEveryPoint: the host program is killed wherever a step can be. The next Open finds the tree equal to the one
-// that was accepted last, the iteration is charged, and the run goes on.
+// TestKillAtEveryPoint: the host program is killed wherever a step can be. The next Open finds the tree equal to the
+// one that was accepted last, the iteration is charged, and the run goes on.
 func TestKillAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []bool{false, true} {
@@ -168,5 +170,40 @@ func TestKillAtAnyMoment(t *testing.T) {
 		}
 		attempts++
 		closeAll()
+	}
+}
+
+// TestPowerCut: records that are not durable may be lost with the machine, from the end. Whatever is left of the log of
+// a step, the next Open finds the accepted tree.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	s := setScene(t)
+	before := s.state()
+	cmd := s.child("judge", false)
+	output, err := cmd.CombinedOutput()
+	s.mustBeKilled(cmd, output, err)
+	path := filepath.Join(s.config.StateDir, "isolation-run.journal")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	intent := bytes.Index(whole, []byte(`"phase":"applying"`))
+	if intent < 0 {
+		t.Fatalf("the log does not say that the step wrote:\n%s", whole)
+	}
+	variant := s.state()
+	if variant == before {
+		t.Fatal("nothing was written")
+	}
+	for cut := len(whole); cut > intent; cut = bytes.LastIndexByte(whole[:cut-1], '\n') + 1 {
+		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.write("src/a.txt", "alpha 0\n") // as the variant had it
+		_, closeAll := s.open()
+		closeAll()
+		if diff := cmp.Diff(before, s.state()); diff != "" {
+			t.Fatalf("%d of %d bytes are left:\n%s", cut, len(whole), diff)
+		}
 	}
 }

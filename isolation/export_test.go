@@ -14,8 +14,6 @@ type Hooks struct {
 	At    func(point string)
 	Now   func() time.Time
 	Grace time.Duration
-	// Refuse is the time for the proof of all candidates; more than the default where a machine is loaded.
-	Refuse time.Duration
 	// Verify, if not nil, stands in for the attacks. Its reports hold until they are revoked.
 	Verify  func(ctx context.Context, ex executor.Executor, o *VerifyOptions) (Report, error)
 	Current func(ctx context.Context, r Report, ex executor.Executor) error
@@ -23,7 +21,7 @@ type Hooks struct {
 
 // OpenWith is Open with hooks.
 func OpenWith(ctx context.Context, c Config, h Hooks) (*Boundary, error) {
-	return openWith(ctx, c, hooks{at: h.At, now: h.Now, grace: h.Grace, refuse: h.Refuse, verify: h.Verify, current: h.Current})
+	return openWith(ctx, c, hooks{at: h.At, now: h.Now, grace: h.Grace, verify: h.Verify, current: h.Current})
 }
 
 // Believe is a verification that believes every claim.

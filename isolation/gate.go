@@ -21,9 +21,9 @@ type gate struct {
 	paths []string // sorted
 }
 
-// copyGate takes the protected files from the accepted tree, whose state was just compared with its checkpoint. Left out
-// is what no run sees (version control) and what cannot decide anything because it is data that nobody reviews (opaque):
-// both are compared by content at every step like everything else.
+// copyGate takes the protected files from the accepted tree, whose state was just compared with its checkpoint. Left
+// out is what no run sees (version control) and what cannot decide anything because it is data that nobody reviews
+// (opaque): both are compared by content at every step like everything else.
 func (b *Boundary) copyGate() error {
 	sealed, err := b.c.Edits.Seal(b.c.Tree)
 	if err != nil {

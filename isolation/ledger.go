@@ -13,9 +13,9 @@ import (
 // phase says how far a step had come. It is recorded before the act that it names.
 type phase string
 
-// The phases. What survives a power cut is only what an action at Open depends on: a baseline, the first intent to write,
-// and the decision to keep. All that lies between these leads to the same action, so the order in which it was written is
-// enough.
+// The phases. What survives a power cut is only what an action at Open depends on: a baseline, the first intent to
+// write, and the decision to keep. All that lies between these leads to the same action, so the order in which it was
+// written is enough.
 const (
 	phaseBaseline   phase = "baseline"   // durable: this checkpoint is the accepted tree, because an operator gave it
 	phaseApplying   phase = "applying"   // durable: bytes may be written from now on

@@ -15,9 +15,9 @@ import (
 )
 
 // Open decides which isolation the run needs, puts right what an earlier process left, and finds an executor that is
-// proven to hold it. What it cannot find or prove it refuses, naming all that is missing; it never takes less. Nothing of
-// a variant has run then. It needs 10 s at most to refuse, unless there is much to restore; then it runs the accepted tree
-// once if the judge wants to know what that passes.
+// proven to hold it. What it cannot find or prove it refuses, naming all that is missing; it never takes less. Nothing
+// of a variant has run then. It needs 10 s at most to refuse, for each candidate that hangs, unless there is much to
+// restore. At last it runs the accepted tree once, if the judge wants to know what that passes.
 //
 // The accepted tree of a run is the one that the first Open finds, and later the one that was kept last. If the tree is
 // another one, it is restored: a change by hand belongs into a new run. The error matches [ErrConfig], [ErrDenied] (a
@@ -44,7 +44,8 @@ func openWith(ctx context.Context, c Config, h hooks) (_ *Boundary, err error) {
 	if stop := c.Governor.Status().Stop; stop != nil {
 		return nil, stop
 	}
-	if err := os.MkdirAll(filepath.Join(b.c.StateDir, artifactsDir), 0o700); err != nil {
+	artifacts := filepath.Join(b.c.StateDir, artifactsDir)
+	if err := os.MkdirAll(b.c.StateDir, 0o700); err != nil {
 		return nil, problem("StateDir: %w", err)
 	}
 	// A run that has begun iterations has a log: a missing one is not a new one.
@@ -52,7 +53,11 @@ func openWith(ctx context.Context, c Config, h hooks) (_ *Boundary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.open(ctx); err != nil {
+	err = errors.Join(os.RemoveAll(artifacts), os.Mkdir(artifacts, 0o700)) // nobody else is here: the log is locked
+	if err == nil {
+		err = b.open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.log.Close())
 	}
 	b.say(ctx, slog.LevelInfo, "isolation: opened", "tier", b.decided.Required, "executor", b.proof.name,
@@ -78,7 +83,7 @@ func (b *Boundary) open(ctx context.Context) error {
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
-	if b.c.Governor.Status().Paused == runaway.PauseSandboxLost { // an earlier process lost its sandbox; this one is proven
+	if b.c.Governor.Status().Paused == runaway.PauseSandboxLost { // of an earlier process; the one of this is proven
 		return b.c.Governor.Resume(runaway.Approval{By: "boundary", Reason: "a fresh sandbox was verified: " + b.proof.name})
 	}
 	return nil
@@ -86,8 +91,6 @@ func (b *Boundary) open(ctx context.Context) error {
 
 // admit decides what is required, and finds an executor that has it.
 func (b *Boundary) admit(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, b.hooks.refuse)
-	defer cancel()
 	if err := b.decide(ctx, b.c.Sources.Generator); err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (b *Boundary) admit(ctx context.Context) error {
 	if p.ex == nil {
 		return b.denied(reports, missing)
 	}
-	b.proof = p
+	b.use(p)
 	return nil
 }
 
@@ -113,6 +116,8 @@ func (b *Boundary) decide(ctx context.Context, who GeneratorIdentity) error {
 	if err != nil {
 		return err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.decided, b.observed, b.asked = s, observed, &who
 	return nil
 }
@@ -144,7 +149,9 @@ func (b *Boundary) begin(ctx context.Context) error {
 func (b *Boundary) reconsider(ctx context.Context, g Generator) error {
 	who := *b.asked
 	if named, ok := g.(Identified); ok && !isNil(g) {
-		identity, err := called(ctx, b.hooks.grace, func(context.Context) (GeneratorIdentity, error) { return named.Identity(), nil })
+		identity, err := called(ctx, b.hooks.grace, func(context.Context) (GeneratorIdentity, error) {
+			return named.Identity(), nil
+		})
 		if err != nil {
 			return fmt.Errorf("%w: the generator does not say who it is: %w", ErrDenied, err)
 		}

@@ -32,7 +32,8 @@ func (b *Boundary) locate() error {
 	}
 	var all *multierror.Error
 	if within(b.dir, b.c.StateDir) || within(b.c.StateDir, b.dir) {
-		all = multierror.Append(all, problem("StateDir %q and the tree %q lie in each other: variants must not reach it", b.c.StateDir, b.dir))
+		all = multierror.Append(all, problem("StateDir %q lies in the tree, or the tree in it: name another directory",
+			b.c.StateDir))
 	}
 	if err := b.c.Governor.Outside(b.dir); err != nil {
 		all = multierror.Append(all, problem("Governor: %w", err))
@@ -130,7 +131,8 @@ func resolved(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), nil
 }
 
-// within tells whether path is dir or lies in it; both are absolute and free of links. Paths that cannot be compared do.
+// within tells whether path is dir or lies in it; both are absolute and free of links. Paths that cannot be compared
+// do.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err != nil || filepath.IsLocal(rel)

@@ -110,7 +110,7 @@ func (v *verification) again(ctx context.Context, cases []executortest.Case) {
 			open = append(open, i)
 		}
 	}
-	if len(open) > few {
+	if len(open) > few || v.guard.tripped() != nil {
 		return
 	}
 	for _, i := range open {

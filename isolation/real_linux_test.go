@@ -25,7 +25,7 @@ import (
 // realScene uses an executor that is really attacked before it gets a variant.
 func realScene(t testing.TB, name string, ex executor.Executor, err error) *scene {
 	s := setScene(t)
-	s.hooks = isolation.Hooks{Refuse: 2 * time.Minute} // the machine may be loaded
+	s.hooks = isolation.Hooks{}
 	s.config.Executors = []isolation.Candidate{{Name: name, Executor: ex, Err: err}}
 	s.config.Run = executor.Spec{Args: []string{"sh", "gate/check.sh"}, Limits: executor.Limits{Wall: 30 * time.Second}}
 	s.config.Judge = isolation.ExitStatus{}
@@ -95,8 +95,8 @@ func TestHostileVariant(t *testing.T) {
 	}
 }
 
-// TestClaimGuardsCannotBeEditedByTheLoop: somebody changes the gate in the tree between the seal and the run. What runs is
-// the trusted copy, and the change is found.
+// TestClaimGuardsCannotBeEditedByTheLoop: somebody changes the gate in the tree between the seal and the run. What runs
+// is the trusted copy, and the change is found.
 func TestClaimGuardsCannotBeEditedByTheLoop(t *testing.T) {
 	s := realScene(t, "bubblewrap", confined(t), nil)
 	s.config.MinTier = isolation.TierConfined
@@ -157,8 +157,8 @@ echo seen; exit 0
 	}
 }
 
-// TestKilledWhileAVariantRuns: the host program is killed in the middle of a run. Nothing of the variant lives on, and the
-// tree is the accepted one.
+// TestKilledWhileAVariantRuns: the host program is killed in the middle of a run. Nothing of the variant lives on, and
+// the tree is the accepted one.
 func TestKilledWhileAVariantRuns(t *testing.T) {
 	s := setScene(t)
 	s.write("gate/check.sh", "sleep 87.0307\n")

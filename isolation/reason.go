@@ -2,7 +2,10 @@
 
 package isolation
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Why says how a step ended. The zero value says nothing and is never a reason to keep a variant.
 type Why uint8
@@ -10,7 +13,7 @@ type Why uint8
 // The reasons, in the order of the stages at which they arise.
 const (
 	WhyUnknown          Why = iota
-	WhyDenied               // the decision or its proof does not hold any more
+	WhyDenied               // the decision or its proof does not hold any more, or the governor refused the call
 	WhyStopped              // the governor has stopped the run
 	WhyCancelled            // the caller's context ended
 	WhyIterationTimeout     // the iteration took longer than it may
@@ -57,12 +60,16 @@ func (w *Why) UnmarshalText(text []byte) error { return parse(w, "reason", text,
 type Reason struct {
 	Why Why `json:"why"`
 	// Detail is for people: which path, which limit, which error. It can hold words of the variant, so print it with %q.
-	// At most 1 KiB.
+	// At most 480 bytes.
 	Detail string `json:"detail,omitempty"`
 }
 
-// maxDetail bounds what a hostile generator can put into a verdict and the log through one error text, bytes.
-const maxDetail = 1 << 10
+// What a hostile generator can put into a verdict through error texts, in bytes and in number. A record of the log holds
+// 64 KiB, and a byte can become six in JSON.
+const (
+	maxDetail  = 480
+	maxReasons = 16
+)
 
 // String returns the name and, if there is one, the detail.
 func (r Reason) String() string {
@@ -82,8 +89,5 @@ func because(w Why, err error) Reason {
 
 // clip makes a text short and valid, since it becomes JSON.
 func clip(text string) string {
-	if len(text) > maxDetail {
-		text = text[:maxDetail]
-	}
-	return string([]rune(text))
+	return strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/evoseal/containment/allowlist"
 )
 
-// recover puts the accepted tree back if the tree is another one, whoever made it so. What the variant's processes could
-// still do is over: executors end them with the process that started them, and sweep when they are made.
+// recover puts the accepted tree back if the tree is another one, whoever made it so. What the variant's processes
+// could still do is over: executors end them with the process that started them, and sweep when they are made.
 func (b *Boundary) recover(ctx context.Context) (history, error) {
 	h, err := readHistory(b.log)
 	if err != nil {
 		return h, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, restoreTime) // another process may be restoring a tree of the same store
+	defer cancel()
 	err = b.c.Tree.Lend(func(string) error {
 		_, err := b.c.Store.Recover(ctx)
 		return err
 	})
-	if err != nil || !h.known() {
-		if err != nil {
-			err = fmt.Errorf("%w: the store cannot finish what was interrupted: %w", ErrTreeUnknown, err)
-		}
-		return h, err
+	if err != nil {
+		return h, fmt.Errorf("%w: the store cannot finish what was interrupted: %w", ErrTreeUnknown, err)
 	}
-	if b.accepted.id = h.accepted.Checkpoint; b.accepted.id.IsZero() {
+	if !h.known() {
 		return h, nil
 	}
+	b.accepted.id = h.accepted.Checkpoint
 	if b.accepted.digest, err = h.accepted.digest(); err != nil {
 		return h, err
 	}
@@ -41,7 +41,12 @@ func (b *Boundary) recover(ctx context.Context) (history, error) {
 // reinstate compares the tree with the accepted one and restores it where they differ. A checkpoint that is missing or
 // damaged, or a digest that is not the recorded one, is ErrTreeUnknown: nothing starts from a guess.
 func (b *Boundary) reinstate(ctx context.Context, h *history) error {
-	lost := func(err error) error { return b.lose(h.last.Iteration, err) }
+	lost := func(err error) error {
+		if ctx.Err() != nil { // nobody had the time to look: the next Open does
+			return fmt.Errorf("isolation: %w", err)
+		}
+		return b.lose(h.last.Iteration, err)
+	}
 	c, err := b.c.Store.Get(ctx, b.accepted.id)
 	if err != nil {
 		return lost(err)
@@ -113,8 +118,7 @@ func (b *Boundary) adopt(ctx context.Context, h history) error {
 	return b.c.Store.Pin(ctx, b.accepted.id, pinReason(b.c.RunID))
 }
 
-// complete refuses a tree that holds what the store leaves out: a variant could leave something there that survives its
-// own rollback, such as compiled code that is taken for that of the restored source.
+// complete refuses a tree that holds what the store has left out, whatever its reason: it could not be taken back.
 func (b *Boundary) complete(m *allowlist.Manifest) error {
 	held, err := b.c.Store.FS(b.accepted.id)
 	if err != nil {
@@ -125,8 +129,7 @@ func (b *Boundary) complete(m *allowlist.Manifest) error {
 			continue
 		}
 		if _, err := fs.Lstat(held, name); err != nil {
-			return problem("the store leaves out %+q, so it could not be taken back: open it with an empty Options.Exclude, "+
-				"or remove the file: %w", name, err)
+			return problem("the store has left out %+q, so it could not be taken back: remove it from the tree: %w", name, err)
 		}
 	}
 	return nil
@@ -143,7 +146,8 @@ func (b *Boundary) noReport(m *allowlist.Manifest) (err error) {
 	return err
 }
 
-// versionControl tells whether a file belongs to a repository, which no checkpoint holds. It is protected, and compared.
+// versionControl tells whether a file belongs to a repository, which no checkpoint holds. It is protected, and
+// compared.
 func versionControl(name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == ".git" {

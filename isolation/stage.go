@@ -2,8 +2,8 @@
 
 package isolation
 
-// Stage is a part of one guarded step. The order is that in which a step goes through them. The zero value: the step did
-// not begin.
+// Stage is a part of one guarded step. The order is that in which a step goes through them. The zero value: the step
+// did not begin.
 type Stage uint8
 
 // The stages.

@@ -176,8 +176,8 @@ func endings() map[string]ending {
 	}
 }
 
-// TestEveryEndingRestores: whatever ends a step, the tree is what was accepted before, or the variant that was kept; the
-// verdict, the log and the governor say the same.
+// TestEveryEndingRestores: whatever ends a step, the tree is what was accepted before, or the variant that was kept;
+// the verdict, the log and the governor say the same.
 func TestEveryEndingRestores(t *testing.T) {
 	t.Parallel()
 	for name, e := range endings() {

@@ -84,7 +84,8 @@ func (b *Boundary) putBack(ctx context.Context, id rollback.ID, want rollback.Di
 
 // restore puts the accepted tree back and proves that it is there. Should that fail, nothing goes on.
 func (b *Boundary) restore(ctx context.Context, n int) error {
-	note := b.note(phaseBody{Phase: phaseRestoring, Iteration: n}) // a log that fails must not keep the tree from being restored
+	// A log that fails must not keep the tree from being restored.
+	note := b.note(phaseBody{Phase: phaseRestoring, Iteration: n})
 	b.at("restoring")
 	safety, err := b.putBack(ctx, b.accepted.id, b.accepted.digest)
 	if err == nil {
@@ -115,7 +116,8 @@ func (b *Boundary) drift() error {
 
 // lose notes that nobody knows what is in the tree.
 func (b *Boundary) lose(n int, cause error) error {
-	err := fmt.Errorf("%w: checkpoint %s: %w; put the tree in order and begin another run id", ErrTreeUnknown, b.accepted.id, cause)
+	err := fmt.Errorf("%w: checkpoint %s: %w; put the tree in order and begin another run id",
+		ErrTreeUnknown, b.accepted.id, cause)
 	if noted := b.note(phaseBody{Phase: phaseUnknown, Iteration: n, Detail: clip(cause.Error())}); noted != nil {
 		err = errors.Join(err, noted)
 	}

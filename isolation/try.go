@@ -34,6 +34,7 @@ type step struct {
 	eval     Evaluation
 	keep     bool
 	tampered bool
+	more     int // reasons that were counted and not listed
 	cleanup  func()
 }
 
@@ -46,8 +47,9 @@ type step struct {
 // [ErrTreeUnknown], [ErrClosed], [ErrProposal], or the end of ctx before an iteration began. The verdict of a step that
 // began comes along with the error.
 //
-// Whatever happens in the step, the tree is in the end what Verdict.Checkpoint holds. That ctx ends does not keep it from
-// being restored.
+// Whatever happens in the step, the tree is in the end what Verdict.Checkpoint holds. That ctx ends does not keep it
+// from being restored. A variant that was kept stays kept, also if the governor took the iteration for a failed one
+// because its time was up while the variant was being kept.
 func (b *Boundary) Try(ctx context.Context, p Proposal) (*Verdict, error) {
 	if isNil(p.Generate) == (len(p.Edits) == 0) {
 		return nil, ErrProposal
@@ -109,8 +111,19 @@ func (s *step) clock() {
 }
 
 // fail adds a reason. The step ends; what is to be undone is undone in settle.
-func (s *step) fail(why Why, err error) {
-	s.v.Reasons = append(s.v.Reasons, because(why, err))
+func (s *step) fail(why Why, err error) { s.add(because(why, err)) }
+
+// add adds a reason, or counts one more: a generator decides how many there are, and a verdict must fit into the log.
+func (s *step) add(r Reason) {
+	if n := len(s.v.Reasons); n >= maxReasons && r.Why == s.v.Reasons[n-1].Why {
+		if s.more == 0 {
+			s.more = 1 // the one whose place is taken
+		}
+		s.more++
+		s.v.Reasons[n-1].Detail = fmt.Sprintf("and %d more", s.more)
+		return
+	}
+	s.v.Reasons = append(s.v.Reasons, r)
 }
 
 // mayGoOn says whether the next stage may begin: neither stopped, nor cancelled, nor out of time.
@@ -148,13 +161,17 @@ func (s *step) begin(ctx context.Context) error {
 	b := s.b
 	s.enterStage(StageBegin)
 	if err := b.reconsider(ctx, s.p.Generate); err != nil {
+		if ctx.Err() != nil { // nobody had the time to look
+			s.fail(WhyCancelled, err)
+			return err
+		}
 		s.fail(WhyDenied, err)
 		return b.stop(err)
 	}
 	it, err := b.c.Governor.Begin(ctx, s.p.Estimate)
 	if err != nil {
 		if !s.interrupted(err) {
-			s.fail(WhyStopped, err)
+			s.fail(WhyDenied, err)
 		}
 		return err
 	}

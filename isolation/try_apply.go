@@ -9,8 +9,9 @@ import (
 	"github.com/evoseal/containment/allowlist"
 )
 
-// checkpoint is stage 4. The accepted tree has a checkpoint already, taken when it was accepted: what is left is to prove
-// that the tree is still that one, and that the checkpoint is still there. So no second one is needed before the edit.
+// checkpoint is stage 4. The accepted tree has a checkpoint already, taken when it was accepted: what is left is to
+// prove that the tree is still that one, and that the checkpoint is still there. So no second one is needed before the
+// edit.
 func (s *step) checkpoint(ctx context.Context) bool {
 	b := s.b
 	if !s.undrifted(ctx) {
@@ -35,7 +36,8 @@ func (s *step) undrifted(ctx context.Context) bool {
 	}
 	s.fail(WhyTreeDrift, err)
 	b.warn(ctx, "isolation: the tree is not the one that was accepted; it is being restored", "error", err)
-	if noted := b.note(phaseBody{Phase: phaseDifference, Iteration: s.v.Iteration, Detail: clip(err.Error())}); noted != nil {
+	seen := phaseBody{Phase: phaseDifference, Iteration: s.v.Iteration, Detail: clip(err.Error())}
+	if noted := b.note(seen); noted != nil {
 		s.fail(WhyStateFailed, noted)
 	}
 	s.putBack(ctx)
@@ -75,8 +77,8 @@ func (s *step) seal(context.Context) bool {
 }
 
 // verify is stage 8, whatever came of the run: a variant that failed may have tampered as well. Every byte of the tree
-// is read, and no time or size is believed; what comes before and after it in a step is a look at what has changed since
-// (see [allowlist.Manifest.Recheck]), so that a step reads the tree once.
+// is read, and no time or size is believed; what comes before and after it in a step is a look at what has changed
+// since (see [allowlist.Manifest.Recheck]), so that a step reads the tree once.
 func (s *step) verify() bool {
 	b := s.b
 	s.enterStage(StageVerify)

@@ -139,7 +139,7 @@ func (s *step) judgeEdits(context.Context) bool {
 		case allowlist.ErrTooLarge:
 			why = WhyTooLarge
 		}
-		s.v.Reasons = append(s.v.Reasons, Reason{why, clip(d.String())})
+		s.add(Reason{why, clip(d.String())})
 	}
 	s.outcome.Class = denied.Decisions[0].Code.Error()
 	return false

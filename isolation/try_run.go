@@ -28,6 +28,9 @@ const setupTime = 2 * time.Minute
 func (s *step) run(ctx context.Context) bool {
 	b := s.b
 	if err := b.current(ctx); err != nil {
+		if ctx.Err() != nil && s.interrupted(context.Cause(ctx)) {
+			return false
+		}
 		s.fail(WhyDenied, err)
 		s.note(ctx, b.c.Governor.Stop(runaway.ReasonIsolation, clip(err.Error())))
 		return false
@@ -91,13 +94,14 @@ func (b *Boundary) execute(ctx context.Context, label string) (Evaluation, func(
 	e := Evaluation{Result: result, Args: slices.Clone(spec.Args), Artifacts: spec.ArtifactDir, Baseline: b.baseline}
 	if err == nil && result != nil {
 		e.Stdout = out.bytes()
-		e.StdoutComplete = result.Stdout.LiveErr == nil && !result.Stdout.Incomplete && int64(len(e.Stdout)) == result.Stdout.Total
+		e.StdoutComplete = result.Stdout.LiveErr == nil && !result.Stdout.Incomplete &&
+			int64(len(e.Stdout)) == result.Stdout.Total
 	}
 	return e, cleanup, err
 }
 
-// spec is what one run gets: what the host asked for, on the tree, with the trusted copies in place and nothing less than
-// what was proven.
+// spec is what one run gets: what the host asked for, on the tree, with the trusted copies in place and nothing less
+// than what was proven.
 func (b *Boundary) spec(label string, out io.Writer) executor.Spec {
 	spec := b.c.Run
 	spec.Workspace, spec.Overlay, spec.Label = b.dir, b.gate.dir, label

@@ -66,8 +66,8 @@ func (s *step) settle(ctx context.Context) {
 	}
 }
 
-// kept makes the variant the accepted tree. The checkpoint comes first, so that a decision that is on the disk can always
-// be carried out; the tree is compared once more after it, so that the checkpoint holds what was judged.
+// kept makes the variant the accepted tree. The checkpoint comes first, so that a decision that is on the disk can
+// always be carried out; the tree is compared once more after it, so that the checkpoint holds what was judged.
 func (s *step) kept(ctx context.Context) bool {
 	b := s.b
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)

@@ -20,8 +20,8 @@ var (
 	ErrPanicked = errors.New("isolation: the executor panicked")
 	// ErrUnsteady: what the executor says about itself changed.
 	ErrUnsteady = errors.New("isolation: the executor changed")
-	// ErrTimeout: the time of the verification was over.
-	ErrTimeout = errors.New("isolation: no time left to verify")
+	// ErrTimeout: the time of the verification, or of one of its runs, was over.
+	ErrTimeout = errors.New("isolation: verification out of time")
 	// ErrRecord: bytes are not the record of a verification.
 	ErrRecord = errors.New("isolation: not a record of a verification")
 	// ErrStale: a report no longer holds; see [Report.Current].
@@ -34,7 +34,7 @@ var (
 	errNoClaim   = errors.New("the executor claims nothing, so there is nothing to prove")
 	errUndefined = errors.New("a capability is needed or claimed that nobody has defined")
 	errUnclaimed = errors.New("a needed capability is not claimed, so nothing was attacked")
-	errSlow      = fmt.Errorf("%w: a run took more than some seconds", ErrTimeout)
+	errSlow      = fmt.Errorf("%w: one run took longer than any attack needs", ErrTimeout)
 	errNoStart   = errors.New("the executor fails what every executor must hold, so nothing else was attacked")
 )
 

@@ -78,7 +78,8 @@ func evolve(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Close(context.WithoutCancel(ctx))) }()
 	st := b.Status()
-	term.Println(fmt.Sprintf("executor  %s, tier %v required; proven in %.1f s: %v", st.Executor, st.Required, time.Since(started).Seconds(), st.Proven))
+	term.Println(fmt.Sprintf("executor  %s, tier %v required; proven in %.1f s: %v",
+		st.Executor, st.Required, time.Since(started).Seconds(), st.Proven))
 	return (&loop{o: o, l: l, job: j, gen: p.gen, b: b, parts: p, term: term}).run(ctx)
 }
 
@@ -161,11 +162,15 @@ func (o *options) load(path string) error {
 	}
 	now := *o
 	*o = *was
-	o.Instances, o.State, o.Resume, o.Override, o.Approval = now.Instances, now.State, now.Resume, now.Override, now.Approval
+	o.Instances, o.State, o.Resume = now.Instances, now.State, now.Resume
+	o.Override, o.Approval = now.Override, now.Approval
 	o.Curve, o.Verbose, o.given = now.Curve, now.Verbose, now.given
 	for name, take := range map[string]func(){
-		"max": func() { o.Max = now.Max }, "executor": func() { o.Executor = now.Executor }, "calls": func() { o.Calls = now.Calls },
-		"tokens": func() { o.Tokens = now.Tokens }, "key-file": func() { o.KeyFile = now.KeyFile },
+		"max":      func() { o.Max = now.Max },
+		"executor": func() { o.Executor = now.Executor },
+		"calls":    func() { o.Calls = now.Calls },
+		"tokens":   func() { o.Tokens = now.Tokens },
+		"key-file": func() { o.KeyFile = now.KeyFile },
 	} {
 		if now.given[name] {
 			take()
@@ -240,7 +245,9 @@ func (p *parts) close() (err error) {
 }
 
 // assemble opens everything but the boundary.
-func assemble(ctx context.Context, o *options, l layout, j job, spec executor.Spec, logger *slog.Logger) (_ *parts, err error) {
+func assemble(
+	ctx context.Context, o *options, l layout, j job, spec executor.Spec, logger *slog.Logger,
+) (_ *parts, err error) {
 	p := &parts{}
 	defer func() {
 		if err != nil {
@@ -264,7 +271,8 @@ func assemble(ctx context.Context, o *options, l layout, j job, spec executor.Sp
 	if p.tree, err = allowlist.OpenTree(l.tree(), &allowlist.TreeOptions{Logger: logger}); err != nil {
 		return nil, err
 	}
-	if p.store, err = rollback.Open(l.store(), &rollback.Options{Exclude: []string{}, Foreign: rollback.ForeignQuarantine, Logger: logger}); err != nil {
+	keepAll := rollback.Options{Exclude: []string{}, Foreign: rollback.ForeignQuarantine, Logger: logger}
+	if p.store, err = rollback.Open(l.store(), &keepAll); err != nil {
 		return nil, err
 	}
 	model, sources := trust(o, spec)
@@ -287,11 +295,14 @@ func assemble(ctx context.Context, o *options, l layout, j job, spec executor.Sp
 
 // openGovernor bounds the run. Most variants of a search are worse than what there is, so rows of rejections are no
 // reason to stop: the number of variants, their time and the budget are.
-func openGovernor(ctx context.Context, o *options, l layout, records runaway.Store, logger *slog.Logger) (*runaway.Governor, error) {
+func openGovernor(
+	ctx context.Context, o *options, l layout, records runaway.Store, logger *slog.Logger,
+) (*runaway.Governor, error) {
 	limits := runaway.Limits{
 		Iterations: o.Max, MaxIterations: o.Max + 1, MaxConsecutiveFailures: o.Max,
-		MaxFailures: runaway.NoLimit, MaxSameClass: runaway.NoLimit, MaxDuplicates: runaway.NoLimit, NoImprovement: runaway.NoLimit,
-		PerIteration: o.Wall + 10*time.Minute,
+		MaxFailures: runaway.NoLimit, MaxSameClass: runaway.NoLimit, MaxDuplicates: runaway.NoLimit,
+		NoImprovement: runaway.NoLimit,
+		PerIteration:  o.Wall + 10*time.Minute,
 	}
 	options := runaway.Options{Tree: l.tree(), Logger: logger}
 	if o.KillFile != "" { // the default is the same file, whose directory the store makes

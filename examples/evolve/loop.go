@@ -28,6 +28,7 @@ type loop struct {
 
 	history *history
 	started time.Time
+	ended   time.Time
 	first   int // variants that were tried before this start
 }
 
@@ -41,9 +42,13 @@ func (p *loop) run(ctx context.Context) error {
 		return err
 	}
 	defer p.history.close()
+	if err := p.locate(ctx); err != nil {
+		return err
+	}
 	p.started, p.first = time.Now(), len(p.history.all)
 	p.header()
 	stopped := p.variants(ctx)
+	p.ended = time.Now()
 	p.term.Status(nil)
 	var stop *runaway.StopError
 	if errors.As(stopped, &stop) && stop.Reason == runaway.ReasonCompleted {
@@ -112,7 +117,9 @@ func (p *loop) state() (*variant.State, error) {
 func (p *loop) settle(v *isolation.Verdict, ask *asker, took time.Duration) error {
 	_, _, score := p.job.scores()
 	p.job.settled(v.Accepted)
-	e := entry{Past: variant.Past{Iteration: v.Iteration, Accepted: v.Accepted, Score: score, Stage: v.Stage.String(), Note: ask.note}, Took: took, Stages: stagesOf(v.Timing)}
+	e := entry{Took: took, Stages: stagesOf(v.Timing), Past: variant.Past{
+		Iteration: v.Iteration, Accepted: v.Accepted, Score: score, Stage: v.Stage.String(), Note: ask.note,
+	}}
 	for _, r := range v.Reasons {
 		e.Reasons = append(e.Reasons, r.String())
 	}

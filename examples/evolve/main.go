@@ -63,7 +63,8 @@ func exitCode(err error) int {
 		return exitBetter
 	case errors.Is(err, errNothing):
 		return exitNothing
-	case errors.Is(err, errUsage), errors.Is(err, allowlist.ErrConfig), errors.Is(err, openai.ErrConfig), errors.Is(err, command.ErrConfig):
+	case errors.Is(err, errUsage), errors.Is(err, allowlist.ErrConfig), errors.Is(err, openai.ErrConfig),
+		errors.Is(err, command.ErrConfig):
 		return exitUsage
 	case errors.Is(err, isolation.ErrDenied), errors.Is(err, executor.ErrUnsupported):
 		return exitRefused

@@ -115,7 +115,9 @@ func appendTo(list *[]string) func(string) error {
 }
 
 // forRun are the flags that belong to a run and cannot be changed when it goes on.
-var forRun = []string{"problem", "seed", "screen", "tree", "surface", "test", "generator", "url", "model", "wall", "kill-file"}
+var forRun = []string{
+	"problem", "seed", "screen", "tree", "surface", "test", "generator", "url", "model", "wall", "kill-file",
+}
 
 // check refuses what makes no sense, and fills in what follows from the rest.
 func (o *options) check() error {

@@ -164,16 +164,19 @@ func (p *packing) readLedger() (map[string]float64, error) {
 }
 
 func (p *packing) task() string {
-	return "Online bin packing, " + p.problem.String() + ". Rewrite the body of " + function + " in " + evolved + ": it is asked for each item and " +
-		"each bin with enough room, and the bin with the highest score gets the item. Parameters: the size of the item, the gap that would stay " +
-		"free in the bin, the capacity. An empty bin is always among the candidates. Fewer bins are better. Use numbers, if, the builtins min and " +
-		"max, and div, root and pick of the same file; the function must give the same finite number whenever it is asked."
+	return "Online bin packing, " + p.problem.String() + ". Rewrite the body of " + function + " in " + evolved + `: it is
+asked for each item and each bin with enough room, and the bin with the highest score gets the item. Parameters: the size
+of the item, the gap that would stay free in the bin, the capacity. An empty bin is always among the candidates. Fewer
+bins are better. Use numbers, if, the builtins min and max, and div, root and pick of the same file; the function must
+give the same finite number whenever it is asked.`
 }
 
 func (p *packing) surface() allowlist.Config {
 	return allowlist.Config{
-		Surface: []allowlist.SurfaceRule{{Paths: []string{evolved}, Ops: []allowlist.Op{allowlist.Modify}, GoBodies: []string{function}}},
-		Gate:    []string{"pack_test.go", instances},
+		Surface: []allowlist.SurfaceRule{{
+			Paths: []string{evolved}, Ops: []allowlist.Op{allowlist.Modify}, GoBodies: []string{function},
+		}},
+		Gate: []string{"pack_test.go", instances},
 	}
 }
 
@@ -240,7 +243,7 @@ func (j packingJudge) Judge(_ context.Context, e isolation.Evaluation) (isolatio
 		return isolation.Reject, err
 	}
 	j.p.last, j.p.judged = binpack.ExcessOf(j.p.tested, bins), true
-	if j.p.last >= j.p.best {
+	if !(j.p.last < j.p.best) {
 		return isolation.Reject, fmt.Errorf("%w: %.3f %% is not below %.3f %%", isolation.ErrRejected, j.p.last, j.p.best)
 	}
 	if err := j.p.keep(j.p.content, j.p.last); err != nil {
@@ -291,14 +294,15 @@ func (p *packing) summary(ctx context.Context, l layout, run sandbox) (string, e
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.2f\t\n", name, binpack.Excess(all, binpack.FirstFit), binpack.Excess(all, binpack.BestFit),
-			binpack.ExcessOf(all, bins))
+		first, best := binpack.Excess(all, binpack.FirstFit), binpack.Excess(all, binpack.BestFit)
+		fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.2f\t\n", name, first, best, binpack.ExcessOf(all, bins))
 		return nil
 	}
-	err := row(fmt.Sprintf("chosen by: %d × %d generated items", len(p.tested), len(p.tested[0].Items)), p.tested)
-	err = errors.Join(err, row(fmt.Sprintf("held out: %d × %d generated items", len(p.held), len(p.held[0].Items)), p.held))
+	size := func(all []binpack.Instance) string { return fmt.Sprintf("%d × %d", len(all), len(all[0].Items)) }
+	err := row("chosen by: "+size(p.tested)+" generated items", p.tested)
+	err = errors.Join(err, row("held out: "+size(p.held)+" generated items", p.held))
 	for _, g := range p.given {
-		err = errors.Join(err, row(fmt.Sprintf("%.40q: %d × %d items", g.name, len(g.all), len(g.all[0].Items)), g.all))
+		err = errors.Join(err, row(fmt.Sprintf("%.40q: %s items", g.name, size(g.all)), g.all))
 	}
 	table.Flush()
 	return b.String(), err

@@ -99,13 +99,16 @@ func copyEntry(from, to string, e fs.DirEntry) error {
 func (p *project) open(string) error { return nil }
 
 func (p *project) task() string {
-	return "The tests of this Go module fail, or could be better. Change the files of the surface so that `" + strings.Join(p.args, " ") + "` passes. Tests cannot be changed."
+	return "The tests of this Go module fail. Change the files of the surface so that `" + strings.Join(p.args, " ") +
+		"` passes. Tests cannot be changed."
 }
 
 func (p *project) surface() allowlist.Config { return p.rules }
 
 func (p *project) spec() executor.Spec {
-	return executor.Spec{Args: p.args, Limits: executor.Limits{Memory: 2 << 30, CPUs: 2, Disk: 1 << 30, CPU: 2 * p.wall, Processes: 256}}
+	return executor.Spec{Args: p.args, Limits: executor.Limits{
+		Memory: 2 << 30, CPUs: 2, Disk: 1 << 30, CPU: 2 * p.wall, Processes: 256,
+	}}
 }
 
 // What a generator is shown at most.
@@ -139,7 +142,8 @@ func (p *project) files(dir string) (all []variant.File, err error) {
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = errors.New("-surface matches no file that may be changed; patterns are relative to -tree, and tests are never on it")
+		err = errors.New("-surface matches no file that may be changed: " +
+			"patterns are relative to -tree, and tests are never on it")
 	}
 	return all, err
 }
@@ -217,7 +221,9 @@ func (p *project) summary(_ context.Context, l layout, _ sandbox) (string, error
 			return "", err
 		}
 		if string(before) != f.Content {
-			edits = append(edits, allowlist.Edit{Op: allowlist.Modify, Path: f.Path, Content: []byte(f.Content), Base: allowlist.Sum(before)})
+			edits = append(edits, allowlist.Edit{
+				Op: allowlist.Modify, Path: f.Path, Content: []byte(f.Content), Base: allowlist.Sum(before),
+			})
 		}
 	}
 	if len(edits) == 0 {

@@ -25,7 +25,7 @@ func explain(err error) string {
 		fmt.Fprintf(&b, "  %v: %s\n", fact, report.Clean(deny.Observed.Evidence[fact], 600))
 	}
 	if deny.Required >= isolation.TierContainer {
-		b.WriteString("Tier 2 is a fresh container for each variant. It needs containerd, and root or its rootless set-up:\n" +
+		b.WriteString("Tier 2 is a fresh container for each variant. It needs containerd, as root:\n" +
 			"  go run -tags containerd ./examples/evolve -executor containerd …\n")
 	}
 	if deny.Decision.Approval {

@@ -21,8 +21,11 @@ var liftable = []runaway.Reason{
 }
 
 // raise opens a run again that has stopped or whose limits were lower. Who did it and why is recorded.
-func raise(ctx context.Context, o *options, l layout, limits runaway.Limits, options runaway.Options, refused error) (*runaway.Governor, error) {
-	amendment := &runaway.Amendment{By: operator(), Reason: fmt.Sprintf("-resume -max %d at %s", o.Max, time.Now().UTC().Format(time.RFC3339Nano))}
+func raise(
+	ctx context.Context, o *options, l layout, limits runaway.Limits, options runaway.Options, refused error,
+) (*runaway.Governor, error) {
+	now := time.Now().UTC().Format(time.RFC3339Nano) // an amendment serves once
+	amendment := &runaway.Amendment{By: operator(), Reason: fmt.Sprintf("-resume -max %d at %s", o.Max, now)}
 	var stop *runaway.StopError
 	switch {
 	case errors.As(refused, &stop) && slices.Contains(liftable, stop.Reason):

@@ -19,9 +19,11 @@ func (p *loop) header() {
 	case start == nil:
 		p.term.Println(fmt.Sprintf("task      %s, generator %s", filepath.Base(p.o.Tree), p.o.Generator))
 	case p.first == 0:
-		p.term.Println(fmt.Sprintf("task      bin packing, %s, seed %d; best fit is %.2f %s", p.o.Problem, p.o.Seed, start.Value, start.Unit))
+		p.term.Println(fmt.Sprintf("task      bin packing, %s, seed %d; best fit is %.2f %s",
+			p.o.Problem, p.o.Seed, start.Value, start.Unit))
 	default:
-		p.term.Println(fmt.Sprintf("task      bin packing, %s, seed %d; resumed after %d variants at %.2f %s", p.o.Problem, p.o.Seed, p.first, best.Value, best.Unit))
+		p.term.Println(fmt.Sprintf("task      bin packing, %s, seed %d; resumed after %d variants at %.2f %s",
+			p.o.Problem, p.o.Seed, p.first, best.Value, best.Unit))
 	}
 	p.term.Println("")
 }
@@ -63,7 +65,7 @@ func (p *loop) line(e *entry) string {
 
 // drawCurve writes the picture of the run so far.
 func (p *loop) drawCurve() error {
-	start, best, _ := p.job.scores()
+	start, _, _ := p.job.scores()
 	if start == nil {
 		return nil
 	}
@@ -77,10 +79,10 @@ func (p *loop) drawCurve() error {
 	}
 	for _, e := range p.history.all {
 		if e.Score != nil {
-			c.Points = append(c.Points, report.Point{Variant: e.Iteration, Value: e.Score.Value, Accepted: e.Accepted})
+			point := report.Point{Variant: e.Iteration, Value: e.Score.Value, Accepted: e.Accepted}
+			c.Points = append(c.Points, point)
 		}
 	}
-	_ = best
 	svg := c.SVG()
 	if err := save(p.l.curve(), svg); err != nil || p.o.Curve == "" {
 		return err
@@ -92,15 +94,17 @@ func (p *loop) drawCurve() error {
 func (p *loop) footer(summary string) string {
 	var b strings.Builder
 	st := p.b.Status()
-	fmt.Fprintf(&b, "\n%d variants compiled and tested in %s, %d kept", len(p.history.all), st.Executor, p.history.accepted())
+	fmt.Fprintf(&b, "\n%d variants compiled and tested in %s, %d kept",
+		len(p.history.all), st.Executor, p.history.accepted())
 	if n := p.history.screened(); n > 0 {
 		fmt.Fprintf(&b, "; %d candidates screened by the host before that", n)
 	}
-	took := time.Since(p.started).Seconds()
-	fmt.Fprintf(&b, "\n%.0f s for the last %d, %.2f variants per second\n\n", took, len(p.history.all)-p.first, float64(len(p.history.all)-p.first)/max(took, 1e-3))
+	took, n := p.ended.Sub(p.started).Seconds(), len(p.history.all)-p.first
+	fmt.Fprintf(&b, "\n%.0f s for the last %d, %.2f variants per second\n\n", took, n, float64(n)/max(took, 1e-3))
 	b.WriteString(summary)
 	if files, err := p.job.files(p.l.tree()); err == nil && len(files) == 1 && p.o.Tree == "" {
-		fmt.Fprintf(&b, "\n%s in %s is now:\n\n%s\n", function, filepath.Join(p.l.tree(), filepath.FromSlash(evolved)), body(files[0].Content))
+		path := filepath.Join(p.l.tree(), filepath.FromSlash(evolved))
+		fmt.Fprintf(&b, "\n%s is now:\n\n%s\n\n", path, body(files[0].Content))
 	}
 	fmt.Fprintf(&b, "checkpoint  %v, one for each accepted step, in %s\n", st.Checkpoint, p.l.store())
 	if p.o.Tree == "" {

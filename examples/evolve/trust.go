@@ -22,8 +22,9 @@ import (
 // sources are those of the whole host: credentials within reach of this program count, and so does where the model is.
 func trust(o *options, spec executor.Spec) (isolation.TrustModel, isolation.Sources) {
 	m := isolation.TrustModel{
-		Generator: isolation.TrustedProvider, Host: isolation.SingleOperator, ExternalSideEffects: isolation.No, UntrustedInput: isolation.No,
-		Secrets: isolation.NoSecrets, Unattended: isolation.No, DeclaredBy: operator(), DeclaredAt: o.Started,
+		Generator: isolation.TrustedProvider, Host: isolation.SingleOperator,
+		ExternalSideEffects: isolation.No, UntrustedInput: isolation.No, Secrets: isolation.NoSecrets, Unattended: isolation.No,
+		DeclaredBy: operator(), DeclaredAt: o.Started,
 		Evidence: map[isolation.Fact]string{
 			isolation.FactExternalSideEffects: "executors without network; the outbound list is empty",
 			isolation.FactUnattended:          "started by hand; it prints each step",

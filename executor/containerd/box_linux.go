@@ -31,6 +31,7 @@ type container struct {
 	snapshot bool
 	record   bool // there is, or may be, a container
 	task     bool // there is, or may be, a task
+	doubtful bool // the daemon did not say that it made one
 	streams  *streams
 	session  *box.Session
 	hello    box.Hello
@@ -154,10 +155,12 @@ func (c *container) createTask(ctx context.Context) error {
 		ContainerID: c.id, Rootfs: mounts,
 		Stdin: see(c.streams.path("stdin")), Stdout: see(c.streams.path("stdout")), Stderr: see(c.streams.path("stderr")),
 	}
-	ctx, cancel := c.ex.conn.within(ctx, createTime)
+	// The caller's end does not interrupt this: the daemon would give the task up and might forget the shim.
+	ctx, cancel := c.ex.conn.within(context.WithoutCancel(ctx), createTime)
 	defer cancel()
-	c.task = true
+	c.task, c.doubtful = true, true
 	_, err = c.ex.conn.tasks().Create(ctx, request)
+	c.doubtful = err != nil
 	return native(err)
 }
 
@@ -243,7 +246,9 @@ func (c *container) destroy(ctx context.Context) error {
 	if c.task {
 		note(c.end(ctx))
 		note(conn.deleteTask(ctx, c.id))
-		note(c.ex.removeGroups(ctx, c.id))
+		if c.doubtful {
+			note(c.ex.forceAway(ctx, c.id))
+		}
 	}
 	if c.unwait != nil {
 		c.unwait()

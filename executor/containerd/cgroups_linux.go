@@ -95,8 +95,8 @@ func (c cgroupFiles) refusedTasks(group string) int64 {
 }
 
 // forget removes the common parent, if no box of anybody is in it: the kernel refuses otherwise.
-func (c cgroupFiles) forget() {
-	for _, dir := range c.dirs(cgroupParent) {
+func (c cgroupFiles) forget(parent string) {
+	for _, dir := range c.dirs(parent) {
 		_ = os.Remove(dir)
 	}
 }

@@ -44,6 +44,10 @@ func (r *run) facts(ending box.Ending) hostrun.Facts {
 	if tasks, by := r.tasks(ending); f.TaskDenied == 0 && tasks >= r.limits.Processes {
 		f.TaskDenied, f.TasksBy = int64(tasks), by
 	}
+	// On a machine without time to spare a payload may end by itself between its limit and the kill.
+	if e := ending.Ending; e.Host == executor.CauseUnknown && e.Leader != nil && e.Ended.Sub(e.Started) > r.limits.Wall {
+		f.Ending.Host = executor.CauseWallTimeout
+	}
 	for _, v := range ending.Volumes {
 		f.DiskFull = max(f.DiskFull, v.Full)
 	}

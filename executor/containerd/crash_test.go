@@ -19,6 +19,7 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/containerd"
+	"github.com/evoseal/containment/internal/testenv"
 )
 
 // hostMarker turns the re-executed test binary into a host program: "socket runtime-directory".
@@ -34,11 +35,11 @@ func TestMain(m *testing.M) {
 // hostProgram has boxes that wait and runs under way until it is killed.
 func hostProgram(where []string) {
 	config := containerd.Config{
-		Address: where[0], RuntimeDir: where[1], DangerAllowOldRuntime: true, Root: containerd.Root{Reads: hostReads},
-		Warm: containerd.Warm{Size: 2},
+		Address: where[0], Namespace: namespaceOf(where[0]), RuntimeDir: where[1], DangerAllowOldRuntime: true,
+		Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2},
 	}
 	if config.Address == "managed" {
-		config.Address, config.Managed = "", true
+		config.Address, config.Managed, config.Namespace = "", true, filepath.Base(filepath.Dir(where[1]))
 	}
 	ex, err := containerd.New(context.Background(), config)
 	if err != nil {
@@ -93,7 +94,7 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx := namespaces.WithNamespace(t.Context(), containerd.DefaultNamespace)
+	ctx := namespaces.WithNamespace(t.Context(), namespaceOf(socket))
 	list, err := c.ContainerService().List(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 	}
 	for _, pattern := range []string{
 		filepath.Join(runtimeDir, "containment-*"), filepath.Join(runtimeDir, "state", "boxes-*", "*"),
-		filepath.Join(runtimeDir, "state", "executors", "*"), "/sys/fs/cgroup/*/evoseal/containment-*", "/sys/fs/cgroup/evoseal/containment-*",
+		filepath.Join(runtimeDir, "state", "executors", "*"),
 	} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
@@ -111,6 +112,7 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 		}
 		found = append(found, names...)
 	}
+	found = append(found, groups(t, namespaceOf(socket))...)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +122,11 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 			found = append(found, line)
 		}
 	}
+	notes, err := filepath.Glob("/run/containerd/runc/" + namespaceOf(socket) + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found = append(found, notes...)
 	for _, pid := range processes(t, socket) {
 		found = append(found, "process "+pid)
 	}
@@ -166,4 +173,51 @@ func TestHostKilled(t *testing.T) {
 	if swept == 0 {
 		t.Error("no killed host program left a box: the test did not hit one")
 	}
+}
+
+// A private daemon of a program that was killed is taken over and ended, with the boxes that it had.
+func TestManaged(t *testing.T) {
+	testenv.Need(t, "root")
+	testenv.Need(t, "containerd")
+	testenv.Need(t, "runc")
+	dir := shortDir(t)
+	runtimeDir, namespace := filepath.Join(dir, "rt"), filepath.Base(dir)
+	kill(t, "managed "+runtimeDir, 300*time.Millisecond)
+	config := containerd.Config{
+		Managed: true, Namespace: namespace, DangerAllowOldRuntime: true, RuntimeDir: runtimeDir, Root: containerd.Root{Reads: hostReads},
+	}
+	ex, err := containerd.New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"sh", "-c", "exit 4"}, Workspace: t.TempDir()})
+	if err != nil || result.ExitCode != 4 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if err := ex.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, p := range processes(t, runtimeDir) {
+		t.Errorf("left behind: process %s", p)
+	}
+	left, err := filepath.Glob(filepath.Join(runtimeDir, "containment-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	if left := groups(t, namespace); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// groups are the cgroups of the boxes of a namespace.
+func groups(t *testing.T, namespace string) (found []string) {
+	t.Helper()
+	for _, pattern := range []string{"/sys/fs/cgroup/*/" + namespace + "/containment-*", "/sys/fs/cgroup/" + namespace + "/containment-*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, names...)
+	}
+	return found
 }

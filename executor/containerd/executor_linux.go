@@ -45,7 +45,6 @@ type Executor struct {
 	reads       wanted
 	readable    []string // links resolved
 	cgroups     cgroupFiles
-	notes       []executor.Enforcement // what every Result says beside its limits
 
 	mu    sync.Mutex
 	roots map[string]string // skeletons by their mount points
@@ -56,12 +55,12 @@ type Executor struct {
 }
 
 func (e *Executor) dir() string             { return filepath.Join(e.config.RuntimeDir, e.id) }
-func (e *Executor) boxDir(id string) string { return filepath.Join(e.config.RuntimeDir, id) }
+func (e *Executor) boxDir(id string) string { return filepath.Join(e.dir(), id) }
 
-// cgroupPath has one parent for all boxes: one place to look for what is left, and to bound the sum.
-func (e *Executor) cgroupPath(id string) string { return cgroupParent + "/" + id }
+// cgroupParent is that of all boxes of a namespace: one place to look for what is left, and to bound the sum.
+func (e *Executor) cgroupParent() string { return "/" + e.config.Namespace }
 
-const cgroupParent = "/evoseal"
+func (e *Executor) cgroupPath(id string) string { return e.cgroupParent() + "/" + id }
 
 // daemonPath says where the daemon sees a path of ours, as far as the caller or the kernel vouches for that. New has proven
 // it for RuntimeDir, or no box could have started.
@@ -126,7 +125,12 @@ func (e *Executor) skeleton(points []mountPoint) (string, error) {
 func (e *Executor) destroyBox(ctx context.Context, id string) error {
 	ctx, cancel := apart(ctx)
 	defer cancel()
-	return errors.Join(e.conn.destroyBox(ctx, id), e.removeGroups(ctx, id))
+	return errors.Join(e.conn.destroyBox(ctx, id), e.forceAway(ctx, id))
+}
+
+// forceAway removes what no daemon knows of any more.
+func (e *Executor) forceAway(ctx context.Context, id string) error {
+	return errors.Join(e.conn.killShims(id), e.removeGroups(ctx, id), e.conn.removeNotes(id))
 }
 
 // removeGroups removes what a shim that was killed leaves: nobody else knows of it.
@@ -155,7 +159,7 @@ func (e *Executor) release() error {
 	if e.pool != nil {
 		errs = append(errs, e.pool.close())
 	}
-	e.cgroups.forget()
+	e.cgroups.forget(e.cgroupParent())
 	if e.boxLeases != nil {
 		errs = append(errs, e.boxLeases.Close())
 	}

@@ -29,16 +29,27 @@ import (
 const unpackTime = 90 * time.Second
 
 // openDirectory demands the mount points: the root is read-only for the runtime too, whose own message names none.
-func openDirectory(dir string) (rootfs, error) {
+func (e *Executor) openDirectory(dir string) (rootfs, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return rootfs{}, err
+	}
+	if below(e.config.RuntimeDir, real) {
+		return rootfs{}, fmt.Errorf("Root.Directory %s holds Config.RuntimeDir, and every run could look into it", dir)
+	}
 	for _, point := range mountPoints() {
-		if fi, err := os.Lstat(filepath.Join(dir, point)); err != nil || !fi.IsDir() {
+		if fi, err := os.Lstat(filepath.Join(real, point)); err != nil || !fi.IsDir() {
 			return rootfs{}, fmt.Errorf("Root.Directory %s lacks the directory %s; make all of %s", dir, point, strings.Join(mountPoints(), " "))
 		}
 	}
-	if err := reachable(dir); err != nil {
+	if err := errors.Join(reachable(real), socketsOf(real, e.conn.address)); err != nil {
 		return rootfs{}, err
 	}
-	return rootfs{dir: dir, identity: "directory " + dir}, nil
+	if _, known := e.daemonPath(real); !known {
+		return rootfs{}, e.unknownPath("Root.Directory", real)
+	}
+	e.readable = append(e.readable, real)
+	return rootfs{dir: real, identity: "directory " + dir}, nil
 }
 
 // openImage pins what a reference names now. Nothing is pulled.

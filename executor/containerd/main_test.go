@@ -6,6 +6,7 @@ package containerd_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,9 @@ import (
 	"github.com/evoseal/containment/executor/containerd"
 	"github.com/evoseal/containment/internal/testenv"
 )
+
+// daemonPath is where another daemon, shim or runtime is taken from.
+var daemonPath = flag.String("daemon.path", "", "search path for containerd, its shims and runc; default: executor.DefaultPath")
 
 // daemonMarker names the daemon of the test that started this process again.
 const daemonMarker = "CONTAINMENT_TEST_DAEMON"
@@ -39,7 +43,7 @@ func daemon(t testing.TB) string {
 // startDaemon starts a daemon in a directory, and closes it with the test.
 func startDaemon(t testing.TB, dir string) *containerd.Daemon {
 	t.Helper()
-	d, err := containerd.StartDaemon(context.Background(), containerd.DaemonConfig{Dir: dir})
+	d, err := containerd.StartDaemon(context.Background(), containerd.DaemonConfig{Dir: dir, Path: *daemonPath})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +73,9 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
+// namespaceOf keeps apart what tests make that run at the same time: cgroups and the runtime's notes are named by it.
+func namespaceOf(socket string) string { return filepath.Base(filepath.Dir(filepath.Dir(socket))) }
+
 // hostReads are what a dynamic program of the host needs.
 var hostReads = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}
 
@@ -76,6 +83,9 @@ var hostReads = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}
 func open(t testing.TB, socket string, c containerd.Config) *containerd.Executor {
 	t.Helper()
 	c.Address, c.DangerAllowOldRuntime = socket, true
+	if c.Namespace == "" {
+		c.Namespace = namespaceOf(socket)
+	}
 	if c.RuntimeDir == "" {
 		c.RuntimeDir = filepath.Join(filepath.Dir(filepath.Dir(socket)), "rt")
 	}

@@ -87,8 +87,8 @@ func (e *Executor) checkConfig(context.Context) error {
 			bad("DaemonPath[%d] must map a clean absolute path to an absolute one", i)
 		}
 	}
-	if strings.Trim(c.Namespace, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || len(c.Namespace) > 76 {
-		bad("Namespace %q must be at most 76 letters, digits, dots, dashes and underscores", c.Namespace)
+	if !identifier(c.Namespace) {
+		bad("Namespace %q must be at most 76 letters, digits, dots, dashes and underscores, and begin with a letter or digit", c.Namespace)
 	}
 	return errors.Join(errs...)
 }
@@ -151,7 +151,7 @@ func (e *Executor) openDirs(ctx context.Context) error {
 	if e.leases, err = lease.Open(filepath.Join(e.config.StateDir, "executors"), 0o700); err != nil {
 		return err
 	}
-	if e.own, err = e.leases.Acquire(lease.Record{ID: e.id, Label: "executor", Scratch: []string{e.dir()}}); err != nil {
+	if e.own, err = e.leases.Acquire(lease.Record{ID: e.id, Label: e.config.Namespace, Scratch: []string{e.dir()}}); err != nil {
 		return err
 	}
 	if err := hostrun.MakeDir(e.dir()); err != nil {
@@ -253,7 +253,7 @@ func (e *Executor) openRoot(ctx context.Context) (err error) {
 	r := e.config.Root
 	switch {
 	case r.Directory != "":
-		e.root, err = openDirectory(r.Directory)
+		e.root, err = e.openDirectory(r.Directory)
 	case r.Image != "":
 		e.root, err = e.conn.openImage(ctx, r.Image)
 	case r.Archive != "":

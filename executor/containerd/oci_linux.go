@@ -29,6 +29,7 @@ type plan struct {
 	CPUs      float64
 	Tasks     int   // process 1 included
 	Disk      int64 // what the run may add in all volumes together
+	Put       int64 // what is put there for it
 	OpenFiles int
 	Work      volume // what the run may write, and what is put there for it
 	Temp, Shm volume
@@ -211,6 +212,7 @@ const (
 func (p *plan) size(l executor.Limits, bytes, files int64) {
 	memory := min(l.Memory, mostMemory)
 	put := roundUp(bytes+files*pageSize, coarseBytes)
+	p.Put = put
 	disk := min(l.Disk, memory-notOnDisk)
 	small := volume{max(disk/smallShare/pageSize, 1) * pageSize, executor.DiskInodes / smallShare}
 	p.Temp, p.Shm = small, small

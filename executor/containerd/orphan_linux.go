@@ -4,8 +4,10 @@ package containerd
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,13 +18,42 @@ import (
 )
 
 // stopDaemonOf kills the daemon that a dead host program left in a directory. It is known by its command line, which names
-// our configuration file there, and held by a pidfd: a number alone may be somebody else's by now.
+// our configuration file there.
 func stopDaemonOf(dir string) error {
+	return killMatching([]byte("\x00--config\x00" + filepath.Join(dir, "config.toml") + "\x00"))
+}
+
+// killShims kills the shims of a box of which the daemon knows nothing: if a client dies while a task is being made, the
+// daemon may give the task up and forget the shim.
+func (c *conn) killShims(id string) error {
+	return killMatching(fmt.Appendf(nil, "\x00-namespace\x00%s\x00-id\x00%s\x00-address\x00%s\x00", c.ns, id, c.address))
+}
+
+// Where shims keep their sockets and runc its notes, whatever the daemon's own directories are (containerd 1.6 to 2.4).
+const (
+	shimSockets = "/run/containerd/s"
+	runcNotes   = "/run/containerd/runc"
+)
+
+// removeNotes removes what shim and runtime of a box leave that were killed. The names are those of this box alone.
+func (c *conn) removeNotes(id string) error {
+	if !c.sameFiles {
+		return nil // other files, other names
+	}
+	socket := sha256.Sum256([]byte(filepath.Join(c.address, c.ns, id)))
+	err := os.Remove(filepath.Join(shimSockets, fmt.Sprintf("%x", socket)))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(runcNotes, c.ns, id)))
+}
+
+// killMatching kills the processes with these arguments in a row, which nobody has by chance.
+func killMatching(want []byte) error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
 	}
-	want := []byte("\x00--config\x00" + filepath.Join(dir, "config.toml") + "\x00")
 	var errs []error
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -38,7 +69,7 @@ func stopDaemonOf(dir string) error {
 	return errors.Join(errs...)
 }
 
-// killHeld kills a process and waits for its end, if it still is what was found.
+// killHeld kills a process and waits for its end, if it still is what was found: a number alone may be somebody else's by now.
 func killHeld(pid int, want []byte) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -64,7 +95,7 @@ func killHeld(pid int, want []byte) error {
 		case err != nil:
 			return os.NewSyscallError("poll", err)
 		case n == 0:
-			return fmt.Errorf("containerd: daemon %d does not end", pid)
+			return fmt.Errorf("containerd: process %d does not end", pid)
 		}
 		return nil
 	}

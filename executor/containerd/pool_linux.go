@@ -33,7 +33,7 @@ type pool struct {
 type kind struct {
 	key  string
 	plan plan
-	wall time.Duration
+	busy time.Duration // from the job to the last word
 }
 
 // idleMargin is how much longer process 1 waits than we let a box wait: a job must not meet its end.
@@ -53,15 +53,15 @@ func newPool(e *Executor) *pool {
 	return p
 }
 
-// kindOf leaves out what differs from box to box, and rounds the wall limit: process 1 has the last deadline from its
-// beginning, the run's own from the job.
-func kindOf(p plan, wall time.Duration) *kind {
+// kindOf leaves out what differs from box to box, and rounds the time: process 1 has its last deadline from its beginning,
+// the run's own come with the job.
+func kindOf(p plan, busy time.Duration) *kind {
 	p.FirstID, p.Cgroup, p.Supervisor = 0, "", ""
-	k := &kind{plan: p, wall: (wall + time.Minute - 1).Truncate(time.Minute)}
+	k := &kind{plan: p, busy: (busy + time.Minute - 1).Truncate(time.Minute)}
 	text, err := json.Marshal(struct {
 		Plan plan
-		Wall time.Duration
-	}{p, k.wall})
+		Busy time.Duration
+	}{p, k.busy})
 	if err != nil {
 		panic(err) // plain data
 	}
@@ -70,11 +70,11 @@ func kindOf(p plan, wall time.Duration) *kind {
 }
 
 // take returns a box for a run, or nil. Boxes of another kind are given up: what was run last is run next.
-func (p *pool) take(wanted plan, wall time.Duration) *container {
+func (p *pool) take(wanted plan, busy time.Duration) *container {
 	if p == nil {
 		return nil
 	}
-	k := kindOf(wanted, wall)
+	k := kindOf(wanted, busy)
 	p.mu.Lock()
 	var useless []*container
 	if p.kind == nil || p.kind.key != k.key {
@@ -165,7 +165,7 @@ func (p *pool) one(ctx context.Context) (made bool, err error) {
 	p.making++
 	p.mu.Unlock()
 	idle := p.maxIdle + idleMargin
-	c, err := p.ex.create(ctx, k.plan, deadlines{idle: idle, hard: idle + k.wall + slackTime}, "warm")
+	c, err := p.ex.create(ctx, k.plan, deadlines{idle: idle, hard: idle + k.busy}, "warm")
 	p.mu.Lock()
 	p.making--
 	keep := err == nil && !p.closed && p.kind.key == k.key

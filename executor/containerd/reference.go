@@ -23,3 +23,13 @@ func checkReference(ref string) error {
 	}
 	return nil
 }
+
+const (
+	maxIdentifier  = 76 // of containerd
+	alphanumerical = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+)
+
+// identifier reports whether a text can be a namespace. It is also the name of a cgroup, so it must be no path.
+func identifier(s string) bool {
+	return s != "" && len(s) <= maxIdentifier && strings.Trim(s, alphanumerical+"-_.") == "" && strings.ContainsAny(s[:1], alphanumerical)
+}

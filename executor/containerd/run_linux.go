@@ -21,9 +21,17 @@ import (
 const (
 	setupTime = 5 * time.Minute  // the copy of the workspace and the box
 	idleTime  = time.Minute      // of a box that is made for one run: until the job comes
-	slackTime = 30 * time.Second // beyond the wall limit: transfer of the copy and of artifacts, and the report
+	slackTime = 30 * time.Second // beyond the wall limit: the start, the report
 	graceTime = 2 * time.Second  // the supervisor's own timers come first
+
+	slowest = 8 << 20 // bytes per second at which the copy goes in and artifacts come out on a busy machine
 )
+
+// allowance is the time from the job to the last word that a run may take.
+func (r *run) allowance() time.Duration {
+	transfer := min(r.plan.Put/slowest+r.limits.ArtifactBytes/slowest, int64(longest/time.Second))
+	return r.limits.Wall + slackTime + time.Duration(transfer)*time.Second
+}
 
 // Run executes the specification; see [executor.Executor].
 func (e *Executor) Run(ctx context.Context, spec executor.Spec) (*executor.Result, error) {
@@ -149,8 +157,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.makePlan(); err != nil {
 		return err
 	}
-	d := deadlines{idle: idleTime, hard: idleTime + r.limits.Wall + slackTime}
-	if r.box = r.ex.pool.take(r.plan, r.limits.Wall); r.box != nil {
+	d := deadlines{idle: idleTime, hard: idleTime + r.allowance()}
+	if r.box = r.ex.pool.take(r.plan, r.allowance()); r.box != nil {
 		r.warm = true
 		return nil
 	}
@@ -178,8 +186,7 @@ func (r *run) makePlan() error {
 // work has the box do the job. The supervisor keeps every limit by itself; what is here is for one that does not answer.
 func (r *run) work(ctx context.Context) (box.Ending, error) {
 	r.boot = r.box.hello.BootID
-	end := r.limits.Wall + slackTime + graceTime
-	stuck := time.AfterFunc(end, func() {
+	stuck := time.AfterFunc(r.allowance()+graceTime, func() {
 		ctx, cancel := apart(ctx)
 		defer cancel()
 		_ = r.ex.conn.killTask(ctx, r.box.id) // if that fails, clean-up says so

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -94,8 +95,32 @@ func (e *Executor) sweepExecutor(ctx context.Context, rec lease.Record) error {
 		if err := d.Close(); err != nil {
 			return err
 		}
+		if err := e.forceAwayOf(ctx, rec.Label, daemonDir, filepath.Join(dir, "boxes")); err != nil {
+			return err
+		}
 	}
 	return removeDirs(rec)
+}
+
+// forceAwayOf removes what is left of boxes that were just being made when their daemon was killed: it knew nothing of them
+// yet, but their leases were there already.
+func (e *Executor) forceAwayOf(ctx context.Context, namespace, daemonDir, leases string) error {
+	if !identifier(namespace) {
+		return fmt.Errorf("lease names %q, which is no namespace", namespace)
+	}
+	was := &Executor{config: Config{Namespace: namespace}, cgroups: e.cgroups}
+	was.conn = &conn{ns: namespace, address: daemonSocket(daemonDir), sameFiles: true}
+	entries, err := os.ReadDir(leases)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), lease.Prefix) && !strings.Contains(entry.Name(), ".") {
+			errs = append(errs, was.forceAway(ctx, entry.Name()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // removeDirs removes the directories that a lease names. A lease is our own file, and still no reason to remove anything

@@ -97,6 +97,18 @@ func TestReference(t *testing.T) {
 	}
 }
 
+func TestIdentifier(t *testing.T) {
+	t.Parallel()
+	for s, ok := range map[string]bool{
+		"evoseal": true, "a-b_c.1": true, "": false, ".": false, "..": false, "-a": false, "a/b": false, "a b": false, "ä": false,
+		strings.Repeat("a", 77): false,
+	} {
+		if identifier(s) != ok {
+			t.Errorf("%q: %t", s, !ok)
+		}
+	}
+}
+
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{

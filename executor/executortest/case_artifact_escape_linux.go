@@ -69,7 +69,7 @@ func artRace(s *scene) error {
 	spec.Limits.Wall = 400 * time.Millisecond
 	for range 2 {
 		spec.Stdin = bytes.NewReader(s.jobLine(j))
-		res, err := s.reach(spec)
+		res, err := s.reachInTime(spec)
 		if err != nil {
 			return err
 		}

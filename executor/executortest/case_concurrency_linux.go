@@ -74,7 +74,7 @@ func parallelLimits(s *scene) error {
 				if i%2 == 0 {
 					spec.Limits.Wall = 200 * time.Millisecond
 				}
-				res, err := one.reach(spec)
+				res, err := one.reachInTime(spec)
 				if err != nil {
 					return err
 				}

@@ -106,7 +106,7 @@ func ghostFiles(s *scene) error {
 		if end[0] == "sleep" {
 			spec.Limits.Wall = 200 * time.Millisecond
 		}
-		if _, err := s.reach(spec); err != nil {
+		if _, err := s.reachInTime(spec); err != nil {
 			return err
 		}
 		if err := same(); err != nil {

@@ -60,7 +60,7 @@ func (s *scene) outlives(j job, wall time.Duration) error {
 	if wall > 0 {
 		spec.Limits.Wall = wall
 	}
-	res, err := s.reach(spec)
+	res, err := s.reachInTime(spec)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func lateWrite(s *scene) error {
 	file := filepath.Join(dir, "file")
 	spec := s.spec("late-write", job{Paths: []string{file, "late"}})
 	spec.Limits.Wall = 400 * time.Millisecond
-	if _, err := s.reach(spec); err != nil {
+	if _, err := s.reachInTime(spec); err != nil {
 		return err
 	}
 	before := size(file)

@@ -23,7 +23,7 @@ const project = "github.com/evoseal/containment"
 var withoutRace = map[string]string{
 	".": ".",
 	// One arrangement of the suite has the detector, and with it all that the executors share.
-	"executor/rlimit":     "^TestConformance$/^(without_|on_disk|with_sockets)",
+	"executor/rlimit":     "^TestConformance$/^(without_|on_disk|with_sockets)|^TestHostKilled$|^TestNothingIsLeft$",
 	"executor/bubblewrap": "^TestConformance$",
 	// The client of containerd takes longer to compile than its tests to run.
 	"executor/containerd":         ".",

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,48 @@ func TestParts(t *testing.T) {
 		if diff := cmp.Diff(c.want, c.part(packages), cmp.AllowUnexported(job{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestPatternsSplit: go test takes a pattern in -run for just what it leaves out by -skip, down to the subtests.
+func TestPatternsSplit(t *testing.T) {
+	testenv.Need(t, "go-caches")
+	t.Setenv("GOWORK", "off")
+	dir := makeModule(t, `var _ = os.Args
+
+func TestHostKilled(t *testing.T) {}
+
+func TestHostKilledOrNot(t *testing.T) {}
+
+func TestConformance(t *testing.T) {
+	for _, name := range []string{"all", "without landlock", "without cgroups", "on disk", "with sockets"} {
+		t.Run(name, func(t *testing.T) { t.Run("on disk", func(*testing.T) {}) })
+	}
+}`)
+	leaves := func(flag string) (names []string) {
+		tl := newTally("only", io.Discard)
+		j := job{[]string{flag + withoutRace["executor/rlimit"]}, []string{project}}
+		if err := testPackages(t.Context(), tl, dir, nil, j); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range tl.ids() {
+			if id.Test != "TestConformance" {
+				names = append(names, id.Test)
+			}
+		}
+		return names
+	}
+	run := []string{
+		"TestConformance/on_disk", "TestConformance/on_disk/on_disk", "TestConformance/with_sockets",
+		"TestConformance/with_sockets/on_disk", "TestConformance/without_cgroups", "TestConformance/without_cgroups/on_disk",
+		"TestConformance/without_landlock", "TestConformance/without_landlock/on_disk", "TestHostKilled",
+	}
+	skip := []string{"TestConformance/all", "TestConformance/all/on_disk", "TestHostKilledOrNot"}
+	if diff := cmp.Diff(run, leaves("-run=")); diff != "" {
+		t.Errorf("-run (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(skip, leaves("-skip=")); diff != "" {
+		t.Errorf("-skip (-want +got):\n%s", diff)
 	}
 }
 

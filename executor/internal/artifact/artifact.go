@@ -31,6 +31,9 @@ const (
 type Request struct {
 	// Root is an open directory: the workspace as the run saw it. Extract does not close it.
 	Root *os.File
+	// Alone says that nobody else is there who could change the tree: then a kernel without openat2 will do, as an older
+	// gVisor is, and names are followed one by one.
+	Alone bool
 	// Patterns are doublestar patterns over paths below Root. One without any of `*?[{\` names one path, and is found
 	// even where a directory has more entries than would be listed.
 	Patterns []string

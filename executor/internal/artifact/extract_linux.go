@@ -77,7 +77,7 @@ func (x *extraction) openRoot() (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("%w: Root: %w", ErrRequest, err)
 	}
-	ctl := conn.Control(func(root uintptr) { fd, err = open(int(root), ".", openDir) })
+	ctl := conn.Control(func(root uintptr) { fd, err = x.open(int(root), ".", openDir) })
 	if err = errors.Join(ctl, err); err != nil {
 		return -1, fmt.Errorf("artifact: open the workspace: %w", err)
 	}
@@ -126,9 +126,9 @@ func (x *extraction) search(ctx context.Context, root int, dir string) error {
 		x.refuse(dir, "%s", reason)
 		return nil
 	}
-	fd, err := open(root, dir, openDir)
+	fd, err := x.open(root, dir, openDir)
 	if err == unix.ENOTDIR { // a link that is not followed gives the same answer as a file
-		err = whyNot(root, dir)
+		err = x.whyNot(root, dir)
 	}
 	switch err {
 	case nil:
@@ -143,8 +143,8 @@ func (x *extraction) search(ctx context.Context, root int, dir string) error {
 }
 
 // whyNot tells a link from another thing that is no directory.
-func whyNot(root int, p string) error {
-	fd, err := open(root, p, openFile)
+func (x *extraction) whyNot(root int, p string) error {
+	fd, err := x.open(root, p, openFile)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (x *extraction) visit(ctx context.Context, fd int, name, p string, depth in
 		return nil
 	}
 	reason := x.sel.barred(p)
-	sub, err := open(fd, name, openDir)
+	sub, err := x.open(fd, name, openDir)
 	if err == nil {
 		defer unix.Close(sub)
 	}
@@ -237,7 +237,7 @@ func (x *extraction) take(ctx context.Context, fd int, name, p string) error {
 		return nil
 	}
 	x.taken[p] = true
-	in, err := open(fd, name, openFile)
+	in, err := x.open(fd, name, openFile)
 	if err != nil {
 		x.refuse(p, "%s", explain(err))
 		return nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,61 @@ func open(dir int, p string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags, Resolve: resolve}
 	for {
 		if fd, err := unix.Openat2(dir, p, &how); err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// open is open, or what is as good as that where nobody else is there.
+func (x *extraction) open(dir int, p string, flags uint64) (int, error) {
+	fd, err := open(dir, p, flags)
+	if err == unix.ENOSYS && x.req.Alone {
+		return openAlone(dir, p, flags)
+	}
+	return fd, err
+}
+
+// openAlone follows the names of a path one by one. With somebody else in the tree a directory could be moved meanwhile.
+func openAlone(dir int, p string, flags uint64) (int, error) {
+	var top unix.Stat_t
+	if err := unix.Fstat(dir, &top); err != nil {
+		return -1, err
+	}
+	at, names := dir, strings.Split(p, "/")
+	for i, name := range names {
+		how := uint64(openDir)
+		if i == len(names)-1 {
+			how = flags
+		}
+		next, err := openName(at, name, how, top.Dev)
+		if at != dir {
+			unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// openName opens one name in the file system of that number, with the answers of openat2.
+func openName(dir int, name string, flags, device uint64) (int, error) {
+	if name == ".." || name == "" {
+		return -1, unix.EXDEV
+	}
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case err != nil:
+		return -1, err
+	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return -1, unix.ELOOP
+	case st.Dev != device:
+		return -1, unix.EXDEV
+	}
+	for {
+		if fd, err := unix.Openat(dir, name, int(flags), 0); err != unix.EINTR {
 			return fd, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -81,20 +82,24 @@ func (c *receiver) item() (done bool, err error) {
 	case kind == itemEnd:
 		return true, nil
 	}
-	p, err := c.text()
-	if err != nil {
-		return false, err
-	}
 	switch kind {
 	case itemFile:
-		return false, c.file(p)
+		p, err := c.text(maxPath)
+		if err == nil {
+			err = c.file(p)
+		}
+		return false, err
 	case itemRefusal:
-		reason, err := c.text()
+		p, err := c.text(maxText)
+		if err != nil {
+			return false, err
+		}
+		reason, err := c.text(maxText)
 		if err == nil && len(c.refusals)+c.more > 2*maxRefusals {
 			err = fmt.Errorf("%w: more than %d refusals", ErrStream, 2*maxRefusals)
 		}
 		if err == nil {
-			c.refuse(p, "%s", reason)
+			c.refuse(p, "%s", printable(reason))
 		}
 		return false, err
 	}
@@ -112,8 +117,8 @@ func (c *receiver) number(limit int64) (int64, error) {
 	return int64(n), nil
 }
 
-func (c *receiver) text() (string, error) {
-	n, err := c.number(maxText)
+func (c *receiver) text(limit int64) (string, error) {
+	n, err := c.number(limit)
 	if err != nil {
 		return "", err
 	}
@@ -122,6 +127,16 @@ func (c *receiver) text() (string, error) {
 		return "", err
 	}
 	return b.String(), nil
+}
+
+// printable makes a reason fit for a log. Paths stay what they are, as in Extract.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, text)
 }
 
 // admit is the request's word on a path.

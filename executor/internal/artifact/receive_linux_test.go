@@ -108,6 +108,7 @@ func lies() map[string]string {
 		"unknown segment":     sentFile("out/a", seg('q', 1, "x"), "e") + "z",
 		"long text":           "a" + string(binary.AppendUvarint(nil, 1<<40)),
 		"number without end":  "a" + strings.Repeat("\xff", 12),
+		"long reason":         "r" + text("p") + text(strings.Repeat("x", 2000)) + "z",
 		"refusals":            strings.Repeat("r"+text("p")+text("why"), 3000) + "z",
 	}
 }

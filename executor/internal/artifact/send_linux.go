@@ -24,7 +24,8 @@ const (
 )
 
 const (
-	maxText    = 64 << 10 // a path, or a reason with a path in it
+	maxPath    = 16 << 10 // more than ArtifactDepth names
+	maxText    = 1 << 10  // of a refusal; a hostile path may be much longer, and nobody wants to read that
 	maxSegment = 128 << 10
 )
 
@@ -47,7 +48,7 @@ func Send(ctx context.Context, r Request, w io.Writer) error {
 	}
 	_, refusals := x.all()
 	for _, one := range refusals {
-		if err := s.item(itemRefusal, one.Path, one.Reason); err != nil {
+		if err := s.item(itemRefusal, short(one.Path), short(one.Reason)); err != nil {
 			return err
 		}
 	}
@@ -56,6 +57,8 @@ func Send(ctx context.Context, r Request, w io.Writer) error {
 	}
 	return s.w.Flush()
 }
+
+func short(text string) string { return text[:min(len(text), maxText)] }
 
 // sender is a target that writes everything to a stream.
 type sender struct {
@@ -67,7 +70,6 @@ type sender struct {
 func (s *sender) item(kind byte, texts ...string) error {
 	s.buf = append(s.buf[:0], kind)
 	for _, t := range texts {
-		t = t[:min(len(t), maxText)]
 		s.buf = append(binary.AppendUvarint(s.buf, uint64(len(t))), t...)
 	}
 	_, err := s.w.Write(s.buf)

@@ -123,12 +123,14 @@ func (s *scanner) whole(what string, least, most int) int {
 	return value
 }
 
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
 func (s *scanner) name() string {
 	field, ok := s.next()
 	switch {
 	case !ok:
 		s.fail("the file ends where the name of an instance should stand")
-	case len(field) > maxName || !utf8.ValidString(field) || strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case len(field) > maxName || !utf8.ValidString(field) || strings.ContainsFunc(field, unprintable):
 		s.fail("%.20q is no name of an instance: at most %d printable bytes", field, maxName)
 	}
 	return field

@@ -14,8 +14,8 @@
 //
 // With Config.Screen most candidates are never compiled: this package interprets them on a small sample, and proposes
 // the most promising. That is sound because a candidate is data, a list of nodes out of a closed set that can neither
-// loop nor call nor allocate; nothing that anybody else wrote is ever evaluated here. What is kept is decided elsewhere,
-// by what the compiled variant did to other instances.
+// loop nor call nor allocate; nothing that anybody else wrote is ever evaluated here. What is kept is decided
+// elsewhere, by what the compiled variant did to other instances.
 //
 // # Errors
 //

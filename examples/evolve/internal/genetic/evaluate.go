@@ -15,7 +15,6 @@ import (
 type Screen struct {
 	instances []binpack.Instance
 	capacity  int
-	largest   int
 	start     []int // of the scores of an item, for the gaps from 0 to capacity-item
 	item, gap []float64
 	levels    [][]float64 // of the stack

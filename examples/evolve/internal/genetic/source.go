@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// names of the operations in Go. min and max are the builtins; the other functions stand beside the one that is evolved.
+// names of the operations in Go. min and max are builtins; the other functions stand beside the one that is evolved.
 var names = [ops]string{
 	Item: "item", Gap: "gap", Capacity: "capacity",
 	Root: "root", Div: "div", Min: "min", Max: "max", Pick: "pick",

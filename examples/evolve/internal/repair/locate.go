@@ -3,7 +3,6 @@
 package repair
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -17,11 +16,11 @@ import (
 
 // places say where the mistake may be. All of it was printed by what is tested, so it decides about order alone.
 type places struct {
-	covered  map[string][]span // by path on the surface: what the failing tests executed
-	lines    map[string][]int  // that were named
-	packages map[string]bool   // directories of packages that failed
-	words    map[string]bool   // parts of the names of tests that failed
-	stack    map[string]bool   // functions that a stack trace names, such as "(*T).Name"
+	covered  []map[string][]span // for each failing test, by path on the surface: what it executed
+	lines    map[string][]int    // that were named
+	packages map[string]bool     // directories of packages that failed
+	words    map[string]bool     // parts of the names of tests that failed
+	stack    map[string]bool     // functions that a stack trace names, such as "(*T).Name"
 }
 
 type span struct{ from, to int }
@@ -35,9 +34,9 @@ var (
 )
 
 // locate reads the output of the failed run and the profile.
-func locate(output string, coverage []byte, packages []*pkg) places {
+func locate(output string, coverage [][]byte, packages []*pkg) places {
 	at := places{
-		covered: map[string][]span{}, lines: map[string][]int{},
+		lines:    map[string][]int{},
 		packages: map[string]bool{}, words: map[string]bool{}, stack: map[string]bool{},
 	}
 	for _, line := range plainLines(output, &at, packages) {
@@ -57,19 +56,29 @@ func locate(output string, coverage []byte, packages []*pkg) places {
 			at.unit(m[1], packages)
 		}
 	}
-	scanner := bufio.NewScanner(bytes.NewReader(coverage))
-	for scanner.Scan() {
-		m := coveredSpan.FindStringSubmatch(scanner.Text())
-		if m == nil || m[4] == "0" {
-			continue
-		}
-		if name := onSurface(m[1], packages); name != "" {
-			from, _ := strconv.Atoi(m[2])
-			to, _ := strconv.Atoi(m[3])
-			at.covered[name] = append(at.covered[name], span{from, to})
+	for _, profile := range coverage {
+		if spans := readProfile(profile, packages); len(spans) > 0 {
+			at.covered = append(at.covered, spans)
 		}
 	}
 	return at
+}
+
+// readProfile returns what a test executed, by path on the surface.
+func readProfile(profile []byte, packages []*pkg) map[string][]span {
+	covered := map[string][]span{}
+	for line := range bytes.Lines(profile) {
+		m := coveredSpan.FindSubmatch(bytes.TrimSpace(line))
+		if m == nil || string(m[4]) == "0" {
+			continue
+		}
+		if name := onSurface(string(m[1]), packages); name != "" {
+			from, _ := strconv.Atoi(string(m[2]))
+			to, _ := strconv.Atoi(string(m[3]))
+			covered[name] = append(covered[name], span{from, to})
+		}
+	}
+	return covered
 }
 
 // plainLines takes the output out of the events of `go test -json`, and notes the tests and packages that failed.
@@ -182,8 +191,14 @@ func order(changes []change, at places) []change {
 func (at *places) cost(c *change) int {
 	cost := 0
 	covers := func(s span) bool { return s.from <= c.line && c.line <= s.to }
-	if len(at.covered) > 0 && !slices.ContainsFunc(at.covered[c.file.path], covers) {
-		cost += 3 * last // what a test did not execute is not what it failed for, unless it is a declaration
+	missed := 0 // what a test did not execute is not what it failed for, unless it is a declaration
+	for _, covered := range at.covered {
+		if !slices.ContainsFunc(covered[c.file.path], covers) {
+			missed++
+		}
+	}
+	if missed > 0 {
+		cost += 3 * last * missed / len(at.covered)
 	}
 	if len(at.packages) > 0 && !at.packages[path.Dir(c.file.path)] {
 		cost += last

@@ -14,9 +14,9 @@ import (
 
 // Config is what a Generator knows beside the State. The zero value is usable.
 type Config struct {
-	// Coverage is a profile as `go test -coverprofile` writes it, of the tests that fail and of no others. What it covers
-	// is tried first. Empty: the output of the failed run alone says what is likely.
-	Coverage []byte
+	// Coverage holds profiles as `go test -coverprofile` writes them, one for each test that fails. What all of them cover
+	// is tried first, and what none covers last. Empty: the output of the failed run alone says what is likely.
+	Coverage [][]byte
 }
 
 // Generator proposes one change after the other. It is not safe for use by several goroutines.
@@ -30,6 +30,9 @@ type Generator struct {
 
 // New makes a Generator.
 func New(c Config) *Generator { return &Generator{config: c} }
+
+// Cover sets Config.Coverage, for a caller that has it later. What was proposed before keeps its place in the history.
+func (g *Generator) Cover(profiles [][]byte) { g.config.Coverage, g.list = profiles, nil }
 
 var _ variant.Generator = (*Generator)(nil)
 

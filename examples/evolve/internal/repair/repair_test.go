@@ -213,7 +213,7 @@ func TestPlaces(t *testing.T) {
 		{"garbage", "{\"Action\":\n\x00:::.go:99999999999999999999\nFAIL\n--- FAIL: \n", "mode: atomic\nx.go:1.1,2\n", "a/x.go:4:"},
 	} {
 		s := &variant.State{Surface: surface, Baseline: tc.baseline}
-		p, err := repair.New(repair.Config{Coverage: []byte(tc.coverage)}).Next(t.Context(), s)
+		p, err := repair.New(repair.Config{Coverage: [][]byte{[]byte(tc.coverage)}}).Next(t.Context(), s)
 		if err != nil || !strings.HasPrefix(p.Note, tc.want) {
 			t.Errorf("%s: begins with %q, %v; want %s", tc.name, p.Note, err, tc.want)
 		}

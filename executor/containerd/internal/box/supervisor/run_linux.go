@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -225,11 +226,32 @@ func (r *run) openRoot() error {
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	fd, err := unix.Openat2(int(root.Fd()), rel, &how)
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, unix.ENOSYS): // as in an older gVisor
+		err = leadsInside(r.job.Root, r.job.Stage.Dir)
+	}
 	if err != nil {
 		root.Close()
 		return fmt.Errorf("%q is no visible directory of the workspace: %w", rel, err)
 	}
-	return unix.Close(fd)
+	return nil
+}
+
+// leadsInside is the same question without openat2. Nobody is there who could change the answer.
+func leadsInside(root, dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if rest, ok := strings.CutPrefix(real, root); !ok || rest != "" && rest[0] != '/' {
+		return unix.EXDEV
+	}
+	if fi, err := os.Stat(real); err != nil || !fi.IsDir() {
+		return errors.Join(err, unix.ENOTDIR)
+	}
+	return nil
 }
 
 // artifacts sends what was declared, now that nothing is alive.
@@ -240,7 +262,7 @@ func (r *run) artifacts() error {
 	ctx, cancel := context.WithTimeout(context.Background(), artifactTime)
 	defer cancel()
 	return artifact.Send(ctx, artifact.Request{
-		Root: r.root, Patterns: r.job.Patterns, Exclude: r.job.Exclude, ExcludeNames: r.job.ExcludeNames,
+		Root: r.root, Alone: true, Patterns: r.job.Patterns, Exclude: r.job.Exclude, ExcludeNames: r.job.ExcludeNames,
 		MaxBytes: r.job.ArtifactBytes, MaxFiles: r.job.ArtifactFiles,
 	}, artifactWriter{r.out})
 }
