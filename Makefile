@@ -3,7 +3,7 @@
 # make test    everything: set-up, format, vet, staticcheck, tests of all modules as root and as an ordinary user
 # make lint    the checks that run no test
 # make bench   the benchmarks
-# make stress  the long versions of the tests for leftovers
+# make stress  the long versions of the tests for leftovers, and the race detector in what the gate runs without
 # make crash   the long versions of the tests with kill -9 and power cuts
 # make fmt     format the tree
 #

@@ -5,28 +5,25 @@
 // and be told truthfully what happened, with nothing left behind, and to know that the variant could not reach what it
 // must not. The library does this in tiers; docs/adr/0001-tiered-isolation.md says what they are and when which is due.
 //
-// This package holds no code. Start with package executor and one of its implementations:
+// This package holds no code. The whole is package isolation, which takes every variant through one guarded step; each
+// of the others works alone. The smallest use is one run of a command:
 //
 //	ex, err := bubblewrap.New(ctx, bubblewrap.Config{})
 //	result, err := ex.Run(ctx, executor.Spec{Args: []string{"go", "test", "./..."}, Workspace: dir})
 //	if result.OK() { … }
 //
-// Packages of today:
+// The packages:
 //
+//   - isolation: which tier is required, whether an executor reaches it here, and the one guarded step over all of it;
+//   - allowlist: judges edits and applies exactly the bytes that it judged;
+//   - rollback: whole, verified checkpoints of a tree, and an atomic restore; Linux;
+//   - runaway: decides whether there may be another iteration, across crashes and restarts;
 //   - executor: the contract that every tier obeys: what to run, with which limits, and what came of it;
 //   - executor/rlimit: tier 1, a plain process behind another uid, resource limits, Landlock and seccomp; Linux;
 //   - executor/bubblewrap: tier 1.5, namespaces made by a real unprivileged user; Linux;
+//   - executor/containerd: tier 2, a fresh container per run; Linux, and a module of its own;
 //   - executor/toolchain: what Go, Python and Node need of the host, so that tests run offline in any of them;
-//   - executor/executortest: the conformance suite, attacks included, for any implementation of the contract;
-//   - allowlist: judges edits and applies exactly the bytes that it judged;
-//   - rollback: whole, verified checkpoints of a tree, and an atomic restore; Linux;
-//   - rollback/rollbacktest: the conformance suite for checkpoint stores;
-//   - runaway: decides whether there may be another iteration, across crashes and restarts.
-//
-// Planned, and not here yet:
-//
-//   - executor/containerd (tier 2, a module of its own);
-//   - isolation: which tier is required, whether an executor reaches it here, and the one guarded step over all of it.
+//   - executor/executortest and rollback/rollbacktest: conformance suites, attacks included, for any implementation.
 //
 // # What it does not do
 //

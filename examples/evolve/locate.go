@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoseal/containment/executor"
 )
@@ -38,33 +39,35 @@ const profileName = "containment-cover.out"
 
 // coverage runs failing tests of the accepted tree once more, one at a time, and returns what each of them executes: where
 // they all have been is where the mistake is likely to be. A test that leaves no profile, because it panics, says nothing.
+// The first profile is of no test at all.
 func (p *project) coverage(ctx context.Context, l layout, run sandbox) (profiles [][]byte, err error) {
-	if !p.isGoTest() || p.passes {
-		return nil, nil
-	}
 	dir, err := os.MkdirTemp(l.dir, "cover-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	tests := p.failing()
-	for i, name := range tests[:min(len(tests), maxLocated)] {
+	tests = tests[:min(len(tests), maxLocated)]
+	if len(tests) == 0 {
+		return nil, nil
+	}
+	importPath, _, _ := strings.Cut(tests[0], " ")
+	for i, name := range slices.Insert(tests, 0, importPath+" ") {
 		importPath, test, _ := strings.Cut(name, " ")
 		out := filepath.Join(dir, fmt.Sprint(i))
 		result, err := run(ctx, l.tree(), executor.Spec{
-			Args: []string{"go", "test", "-run", "^" + regexp.QuoteMeta(test) + "$", "-coverpkg=./...", "-coverprofile=" + profileName,
-				importPath},
+			Args: []string{"go", "test", "-run", "^" + regexp.QuoteMeta(test) + "$", "-covermode=count", "-coverpkg=./...",
+				"-coverprofile=" + profileName, importPath},
 			Artifacts: []string{profileName}, ArtifactDir: out,
 		})
 		if err != nil {
 			return nil, err
 		}
-		if len(result.Artifacts) != 1 {
-			continue
-		}
-		profile, err := os.ReadFile(filepath.Join(out, profileName))
-		if err != nil {
-			return nil, err
+		var profile []byte
+		if len(result.Artifacts) == 1 {
+			if profile, err = os.ReadFile(filepath.Join(out, profileName)); err != nil {
+				return nil, err
+			}
 		}
 		profiles = append(profiles, profile)
 	}
@@ -72,18 +75,22 @@ func (p *project) coverage(ctx context.Context, l layout, run sandbox) (profiles
 }
 
 // locator is a generator that wants to know what failing tests execute.
-type locator interface{ Cover(profiles [][]byte) }
+type locator interface{ Cover(profiles [][]byte, background []byte) }
 
 // locate tells the generator, if it wants to know.
 func (p *loop) locate(ctx context.Context) error {
 	g, wants := p.gen.(locator)
 	j, ok := p.job.(*project)
-	if !wants || !ok {
+	if !wants || !ok || !j.isGoTest() || j.passes {
 		return nil
 	}
+	p.term.Status(func(d time.Duration) string {
+		return fmt.Sprintf("looking what the failing tests execute · %v", d.Round(time.Second))
+	})
+	defer p.term.Status(nil)
 	profiles, err := j.coverage(ctx, p.l, p.sandbox())
-	if err == nil {
-		g.Cover(profiles)
+	if err == nil && len(profiles) > 0 {
+		g.Cover(profiles[1:], profiles[0])
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ const python = "/usr/bin/python3"
 // absent may be missing outside as well: not every kernel has them, and not every host lets its root have them.
 var absent = []string{
 	"alg", "root of process 1", "memory of process 1", "modprobe", "sysrq", "kcore", "memory device", "kernel log device", "kvm", "fuse",
-	"host name", "irq", "io_uring", "user namespace", "vsock",
+	"host name", "irq", "io_uring", "user namespace", "vsock", "oom score",
 }
 
 // victim is a program of the host with the canary in its environment, a file that everybody can read, and a socket.
@@ -68,15 +69,11 @@ func victim(t *testing.T) (canary, file, dir string) {
 // through are the names that a script printed between its first and its last word.
 func through(t *testing.T, out string) []string {
 	t.Helper()
-	lines := strings.Fields(strings.ReplaceAll(out, " ", "_"))
+	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) < 2 || lines[0] != "begun" || lines[len(lines)-1] != "done" {
 		t.Fatalf("the script did not end: %.500q", out)
 	}
-	lines = lines[1 : len(lines)-1]
-	for i := range lines {
-		lines[i] = strings.ReplaceAll(lines[i], "_", " ")
-	}
-	return lines
+	return lines[1 : len(lines)-1]
 }
 
 // mustExit runs something and demands a status.
@@ -107,6 +104,7 @@ func TestReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	outside := through(t, string(out))
+	t.Logf("outside: %q", outside)
 	spec := executor.Spec{Args: []string{python, "-c", reachScript, canary, file, "/"}}
 	r := mustExit(t, ex, spec, 0)
 	inside := through(t, r.Stdout.String())
@@ -127,10 +125,8 @@ func TestReach(t *testing.T) {
 func attempts(script string) (names []string) {
 	_, table, _ := strings.Cut(script, "\nATTEMPTS = [")
 	table, _, _ = strings.Cut(table, "\n]")
-	for _, part := range strings.Split(table, `("`)[1:] {
-		if name, _, ok := strings.Cut(part, `", `); ok && !strings.ContainsAny(name, `")/`) {
-			names = append(names, name)
-		}
+	for _, m := range regexp.MustCompile(`(?m)(?:^ +|\), )\("([a-z_ 0-9]+)", `).FindAllStringSubmatch(table, -1) {
+		names = append(names, m[1])
 	}
 	return names
 }
@@ -140,7 +136,7 @@ func attempts(script string) (names []string) {
 func TestVisibleInTierOne(t *testing.T) {
 	socket := daemon(t)
 	canary, file, dir := victim(t)
-	tier1, err := rlimit.New(t.Context(), rlimit.Config{StateDir: filepath.Join(dir, "state"), Reads: append([]string{dir}, hostReads...)})
+	tier1, err := rlimit.New(t.Context(), rlimit.Config{StateDir: shortDir(t), Reads: append([]string{dir}, hostReads...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ package containerd
 import "strings"
 
 // DaemonError says what a daemon, a shim or a runtime could not do. [New] returns it inside an
-// [*executor.UnsupportedError] with the same reason and fix, Run inside an [*executor.SetupError].
+// [*executor.UnsupportedError], which then has its reason and fix, Run inside an [*executor.SetupError].
 type DaemonError struct {
 	Op     string // what was asked for: "create task"
 	Reason string // what it means; empty if that is not known

@@ -92,6 +92,9 @@ func (e *Executor) unsupported(reason, fix string) error {
 func refuse(reason, fix string, err error) error {
 	if d, ok := errors.AsType[*DaemonError](err); ok && d.Reason != "" {
 		reason, fix = d.Op+": "+d.Reason, d.Fix
+		if err == error(d) { // said once is enough
+			err = &DaemonError{Op: d.Op, Err: d.Err}
+		}
 	}
 	if u, ok := errors.AsType[*executor.UnsupportedError](err); ok {
 		return u

@@ -36,6 +36,7 @@ type plan struct {
 
 	GVisor   bool
 	AppArmor string
+	OOMScore int // of process 1, below which the payload cannot go
 }
 
 // volume is the size of a tmpfs.
@@ -98,6 +99,7 @@ func (p plan) process() *specs.Process {
 		},
 		NoNewPrivileges: true,
 		ApparmorProfile: p.AppArmor,
+		OOMScoreAdj:     &p.OOMScore,
 		Rlimits: []specs.POSIXRlimit{
 			rlimit("RLIMIT_NOFILE", uint64(p.OpenFiles+stageFiles)),
 			rlimit("RLIMIT_CORE", 0),

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evoseal/containment/executor"
@@ -173,7 +176,7 @@ func (r *run) makePlan() error {
 	if err != nil {
 		return &executor.SetupError{Step: "root", Err: err}
 	}
-	r.plan = plan{Args: e.supervisor.Args, GVisor: e.runtime.gvisor}
+	r.plan = plan{Args: e.supervisor.Args, GVisor: e.runtime.gvisor, OOMScore: leastOOMScore()}
 	if root != "" {
 		r.plan.Root = e.see(root)
 	}
@@ -248,4 +251,18 @@ func (r *run) lost(err error) error {
 		return fmt.Errorf("%w%s", err, r.box.lastWords())
 	}
 	return err
+}
+
+// leastOOMScore is where the kernel's choice of a victim may begin for a box: at that of an ordinary program, or of ours if we
+// are worth less. Daemons are often exempt from that choice, and without this their boxes would be.
+func leastOOMScore() int {
+	text, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0
+	}
+	score, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return max(score, 0)
 }

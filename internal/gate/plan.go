@@ -24,7 +24,7 @@ var withoutRace = map[string]string{
 	".": ".",
 	// One arrangement of the suite has the detector, and with it all that the executors share.
 	"executor/rlimit":     "^TestConformance$/^(without_|on_disk|with_sockets)|^TestHostKilled$|^TestNothingIsLeft$",
-	"executor/bubblewrap": "^TestConformance$",
+	"executor/bubblewrap": "^TestConformance$|^TestHostKilled$|^TestNothingIsLeft$",
 	// The client of containerd takes longer to compile than its tests to run.
 	"executor/containerd":         ".",
 	"executor/executortest":       ".",
@@ -33,8 +33,11 @@ var withoutRace = map[string]string{
 	"internal/gate":               ".",
 	"rollback/internal/crashtest": ".",
 	"rollback/rollbacktest":       "^TestMutants$",
-	"bench/...":                   ".",
-	"examples/...":                ".",
+	// These start real executors; what goes on beside a run has tests with others.
+	"isolation": "^TestVerify(Proves|Refuses|Survives|Remembers|TakesTurns|KnowsWrappers)|^TestReal|^TestHostileVariant$" +
+		"|^TestClaim(Guards|NoHostSecrets)|^TestKilledWhileAVariantRuns$",
+	"bench/...":    ".",
+	"examples/...": ".",
 }
 
 // once are packages that ask nobody who they are: no file, process or system call of theirs goes by an identity. Where root

@@ -4,7 +4,7 @@ import ctypes, os, socket, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 canary, canary_file, tree = sys.argv[1].encode(), sys.argv[2], sys.argv[3]
-NULL, HERE = 0, -100
+NULL, HERE, METADATA = 0, -100, ("169.254.169.254", 80)
 
 
 def call(number, *args):
@@ -53,7 +53,7 @@ def environments():
 def searched(accept):
     for at, dirs, files in os.walk(tree):
         if at == "/":
-            dirs[:] = [d for d in dirs if d not in ("proc", "usr")]  # /usr was declared
+            dirs[:] = [d for d in dirs if d not in ["proc", "usr"]]  # /usr was declared
         for name in dirs + files:
             try:
                 if accept(os.path.join(at, name)):
@@ -91,6 +91,11 @@ def fork_traced():
         os.kill(child, 9)
 
 
+def written(path, text):
+    with open(path, "wb", buffering=0) as f:
+        f.write(text)
+
+
 def cgroup_files():
     for line in open("/proc/self/mountinfo"):
         if " - cgroup" in line:
@@ -109,7 +114,7 @@ ATTEMPTS = [
     # families and what is behind them
     ("vsock", family, 40), ("alg", family, 38, socket.SOCK_SEQPACKET), ("packet", family, 17, socket.SOCK_RAW),
     ("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()), ("interfaces", interfaces),
-    ("route", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("169.254.169.254", 80))),
+    ("route", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(METADATA)),
     ("runtime socket", searched, is_socket),
     # what the host has
     ("canary", holds, canary_file), ("canary in the tree", searched, is_canary), ("environments", environments),
@@ -123,7 +128,7 @@ ATTEMPTS = [
     ("sysrq", opened, "/proc/sysrq-trigger", os.O_WRONLY), ("kcore", opened, "/proc/kcore", os.O_RDONLY),
     ("irq", opened, "/proc/irq/default_smp_affinity", os.O_WRONLY),
     ("cgroup files", cgroup_files), ("sys", lambda: os.listdir("/sys/kernel")),
-    ("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1")),
+    ("oom score", written, "/proc/self/oom_score_adj", b"-1"),
     # devices
     ("memory device", device, 0o020000, 1, 1), ("kernel log device", device, 0o020000, 1, 11),
     ("kernel log", opened, "/dev/kmsg", os.O_RDONLY), ("kvm", opened, "/dev/kvm", os.O_RDWR),

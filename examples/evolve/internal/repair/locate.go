@@ -30,11 +30,11 @@ var (
 	stackFrame  = regexp.MustCompile(`^[\w./-]+\.((?:\(\*?\w+\)\.)?\w+)\(.*\)$`)
 	failedTest  = regexp.MustCompile(`--- FAIL: (\S+)`)
 	failedUnit  = regexp.MustCompile(`^FAIL\s+(\S+)`)
-	coveredSpan = regexp.MustCompile(`^(\S+\.go):(\d+)\.\d+,(\d+)\.\d+ \d+ (\d+)$`)
+	coveredSpan = regexp.MustCompile(`^(\S+\.go):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 )
 
 // locate reads the output of the failed run and the profile.
-func locate(output string, coverage [][]byte, packages []*pkg) places {
+func locate(output string, c Config, packages []*pkg) places {
 	at := places{
 		lines:    map[string][]int{},
 		packages: map[string]bool{}, words: map[string]bool{}, stack: map[string]bool{},
@@ -56,29 +56,44 @@ func locate(output string, coverage [][]byte, packages []*pkg) places {
 			at.unit(m[1], packages)
 		}
 	}
-	for _, profile := range coverage {
-		if spans := readProfile(profile, packages); len(spans) > 0 {
-			at.covered = append(at.covered, spans)
+	background := readProfile(c.Background, packages)
+	for _, profile := range c.Coverage {
+		covered := map[string][]span{}
+		for at, count := range readProfile(profile, packages) {
+			if count > background[at] {
+				covered[at.path] = append(covered[at.path], at.span)
+			}
+		}
+		if len(covered) > 0 {
+			at.covered = append(at.covered, covered)
 		}
 	}
 	return at
 }
 
-// readProfile returns what a test executed, by path on the surface.
-func readProfile(profile []byte, packages []*pkg) map[string][]span {
-	covered := map[string][]span{}
+// block is a part of a file that is executed as a whole.
+type block struct {
+	path string
+	span
+	columns string
+}
+
+// readProfile returns how often each block was executed.
+func readProfile(profile []byte, packages []*pkg) map[block]int {
+	counts := map[block]int{}
 	for line := range bytes.Lines(profile) {
 		m := coveredSpan.FindSubmatch(bytes.TrimSpace(line))
-		if m == nil || string(m[4]) == "0" {
+		if m == nil {
 			continue
 		}
 		if name := onSurface(string(m[1]), packages); name != "" {
 			from, _ := strconv.Atoi(string(m[2]))
-			to, _ := strconv.Atoi(string(m[3]))
-			covered[name] = append(covered[name], span{from, to})
+			to, _ := strconv.Atoi(string(m[4]))
+			count, _ := strconv.Atoi(string(m[6]))
+			counts[block{name, span{from, to}, string(m[3]) + "," + string(m[5])}] += count
 		}
 	}
-	return covered
+	return counts
 }
 
 // plainLines takes the output out of the events of `go test -json`, and notes the tests and packages that failed.

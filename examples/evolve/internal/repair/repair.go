@@ -17,6 +17,9 @@ type Config struct {
 	// Coverage holds profiles as `go test -coverprofile` writes them, one for each test that fails. What all of them cover
 	// is tried first, and what none covers last. Empty: the output of the failed run alone says what is likely.
 	Coverage [][]byte
+	// Background is a profile of a run without any test. What it counts is taken off the others: the preparations of a test
+	// program are no sign. All profiles are then of the mode count.
+	Background []byte
 }
 
 // Generator proposes one change after the other. It is not safe for use by several goroutines.
@@ -31,8 +34,11 @@ type Generator struct {
 // New makes a Generator.
 func New(c Config) *Generator { return &Generator{config: c} }
 
-// Cover sets Config.Coverage, for a caller that has it later. What was proposed before keeps its place in the history.
-func (g *Generator) Cover(profiles [][]byte) { g.config.Coverage, g.list = profiles, nil }
+// Cover sets the profiles of the Config, for a caller that has them later. What was proposed before keeps its place in the
+// history.
+func (g *Generator) Cover(profiles [][]byte, background []byte) {
+	g.config.Coverage, g.config.Background, g.list = profiles, background, nil
+}
 
 var _ variant.Generator = (*Generator)(nil)
 
@@ -83,7 +89,7 @@ func newList(s *variant.State, c Config) *list {
 			l.changes = append(l.changes, collect(p, f)...)
 		}
 	}
-	where := locate(s.Baseline, c.Coverage, l.packages)
+	where := locate(s.Baseline, c, l.packages)
 	l.changes = order(l.changes, where)
 	return l
 }

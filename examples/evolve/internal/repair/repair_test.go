@@ -202,8 +202,11 @@ func TestPlaces(t *testing.T) {
 		"func Limit(n int) int {\n\tif n < 3 {\n\t\treturn 1\n\t}\n\treturn n\n}\n\n" +
 		"type T struct{}\n\nfunc (t *T) Run(n int) int {\n\tif n < 3 {\n\t\treturn 1\n\t}\n\treturn n\n}\n"
 	surface := []variant.File{{Path: "a/x.go", Content: parse}, {Path: "b/x.go", Content: strings.ReplaceAll(parse, "package a", "package b")}}
+	const background = "mode: count\nexample.com/m/a/x.go:4.1,5.2 3 7\n"
 	for _, tc := range []struct{ name, baseline, coverage, want string }{
 		{"nothing", "", "", "a/x.go:4:"},
+		{"background", "", background + "example.com/m/a/x.go:11.1,13.2 3 7\n", "a/x.go:11:"},
+		{"more than background", "", strings.Replace(background, "3 7", "3 8", 1) + "example.com/m/b/x.go:11.1,13.2 3 0\n", "a/x.go:4:"},
 		{"package", "FAIL\texample.com/m/b\t0.1s\n", "", "b/x.go:4:"},
 		{"test", "--- FAIL: TestLimit (0.00s)\nFAIL\texample.com/m/b\t0.1s\n", "", "b/x.go:11:"},
 		{"events", `{"Action":"fail","Package":"example.com/m/b","Test":"TestLimit/of_three"}` + "\n", "", "b/x.go:11:"},
@@ -213,7 +216,7 @@ func TestPlaces(t *testing.T) {
 		{"garbage", "{\"Action\":\n\x00:::.go:99999999999999999999\nFAIL\n--- FAIL: \n", "mode: atomic\nx.go:1.1,2\n", "a/x.go:4:"},
 	} {
 		s := &variant.State{Surface: surface, Baseline: tc.baseline}
-		p, err := repair.New(repair.Config{Coverage: [][]byte{[]byte(tc.coverage)}}).Next(t.Context(), s)
+		p, err := repair.New(repair.Config{Coverage: [][]byte{[]byte(tc.coverage)}, Background: []byte(background)}).Next(t.Context(), s)
 		if err != nil || !strings.HasPrefix(p.Note, tc.want) {
 			t.Errorf("%s: begins with %q, %v; want %s", tc.name, p.Note, err, tc.want)
 		}
