@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoseal/containment/allowlist"
 	"github.com/evoseal/containment/internal/testenv"
 )
 
@@ -46,12 +48,30 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// TestPolicyOfTheManual: the policy that docs/migration.md shows is one.
+func TestPolicyOfTheManual(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := allowlist.Load(strings.NewReader(block(t, page, "yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{"src/a.go": true, "migrations/1.sql": false, "tests/a.go": false, "src/.git/x": false} {
+		if d := policy.Explain(allowlist.Modify, path); d.Allowed != want {
+			t.Errorf("%s: %+v", path, d)
+		}
+	}
+}
+
 // block returns the first fenced block of a language.
 func block(t *testing.T, text []byte, language string) string {
 	t.Helper()
 	found := regexp.MustCompile("(?s)\n```" + language + "\n(.*?)```").FindSubmatch(text)
 	if found == nil {
-		t.Fatalf("README.md has no block of %s", language)
+		t.Fatalf("there is no block of %s", language)
 	}
 	return string(found[1])
 }

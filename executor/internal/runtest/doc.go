@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package runtest holds tests and benchmarks that the executors under a guard share beyond the conformance suite: what runs
-// leave behind on this host, whatever ends them, and what they cost. It knows where such an executor keeps its things
+// leave behind on this host, whatever ends them, what they cost, and whether README.md says what they promise. It knows where such an executor keeps its things
 // (executor/internal/hostrun), which the suite must not.
 //
 // # What it does not do
