@@ -79,6 +79,8 @@ stress:
 	go test ./executor/rlimit -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 5000 -stress.kills 200
 	go test ./executor/bubblewrap -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 2000 -stress.kills 200
 	go test ./runaway -run ThreatModel4 -v -timeout 30m -stress.runs 100
+	# What the gate runs without the race detector.
+	go test -race -p=1 -timeout 60m ./executor/... ./executor/containerd/... ./isolation ./rollback/...
 
 # 1,000 killed processes, and 50 power cuts of each of three arrangements of file systems; cuts need root.
 crash: setup

@@ -75,7 +75,9 @@ func (p *project) coverage(ctx context.Context, l layout, run sandbox) (profiles
 }
 
 // locator is a generator that wants to know what failing tests execute.
-type locator interface{ Cover(profiles [][]byte, background []byte) }
+type locator interface {
+	Cover(profiles [][]byte, background []byte)
+}
 
 // locate tells the generator, if it wants to know.
 func (p *loop) locate(ctx context.Context) error {

@@ -67,12 +67,13 @@ func TestParse(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%q: %v", c.args, err)
-		case c.want != "" && (o != nil || !errors.Is(err, errUsage) || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" && (o != nil || !errors.Is(err, errUsage)), err != nil && !strings.Contains(err.Error(), c.want):
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
 	}
 	// Everything that is wrong is said at once.
-	if _, err := parse(strings.Fields("-max 0 -screen -1 -executor docker"), io.Discard); err == nil || strings.Count(err.Error(), "\n") < 2 {
+	_, err := parse(strings.Fields("-max 0 -screen -1 -executor docker"), io.Discard)
+	if err == nil || strings.Count(err.Error(), "\n") < 2 {
 		t.Error(err)
 	}
 }

@@ -48,6 +48,12 @@ func TestJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := &executor.Result{Cause: executor.CauseExited}
+	honest := isolation.Evaluation{Result: good, Artifacts: packed(t, all, binpack.BestFit)}
+	after := func(r *executor.Result) isolation.Evaluation {
+		return isolation.Evaluation{Result: r, Artifacts: honest.Artifacts}
+	}
+	left := func(dir string) isolation.Evaluation { return isolation.Evaluation{Result: good, Artifacts: dir} }
+	rejected, noResult := isolation.ErrRejected, isolation.ErrNoResult
 	for _, c := range []struct {
 		name string
 		bar  float64
@@ -55,17 +61,17 @@ func TestJudge(t *testing.T) {
 		want isolation.Ruling
 		err  error
 	}{
-		{"better", first, isolation.Evaluation{Result: good, Artifacts: packed(t, all, binpack.BestFit)}, isolation.Keep, nil},
-		{"equal", best, isolation.Evaluation{Result: good, Artifacts: packed(t, all, binpack.BestFit)}, isolation.Reject, isolation.ErrRejected},
-		{"worse", best, isolation.Evaluation{Result: good, Artifacts: packed(t, all, binpack.FirstFit)}, isolation.Reject, isolation.ErrRejected},
-		{"a bar that is no number", math.NaN(), isolation.Evaluation{Result: good, Artifacts: packed(t, all, binpack.BestFit)}, isolation.Reject, isolation.ErrRejected},
-		{"no result", first, isolation.Evaluation{Artifacts: packed(t, all, binpack.BestFit)}, isolation.Reject, isolation.ErrRejected},
-		{"failed", first, isolation.Evaluation{Result: &executor.Result{Cause: executor.CauseExited, ExitCode: 1}, Artifacts: packed(t, all, binpack.BestFit)}, isolation.Reject, isolation.ErrRejected},
-		{"killed", first, isolation.Evaluation{Result: &executor.Result{Cause: executor.CauseWallTimeout}, Artifacts: packed(t, all, binpack.BestFit)}, isolation.Reject, isolation.ErrRejected},
-		{"nothing left behind", first, isolation.Evaluation{Result: good, Artifacts: t.TempDir()}, isolation.Reject, isolation.ErrNoResult},
-		{"no directory", first, isolation.Evaluation{Result: good}, isolation.Reject, isolation.ErrNoResult},
-		{"of other instances", first, isolation.Evaluation{Result: good, Artifacts: packed(t, all[:1], binpack.BestFit)}, isolation.Reject, isolation.ErrNoResult},
-		{"a link out", first, isolation.Evaluation{Result: good, Artifacts: linked}, isolation.Reject, isolation.ErrNoResult},
+		{"better", first, honest, isolation.Keep, nil},
+		{"equal", best, honest, isolation.Reject, rejected},
+		{"worse", best, left(packed(t, all, binpack.FirstFit)), isolation.Reject, rejected},
+		{"a bar that is no number", math.NaN(), honest, isolation.Reject, rejected},
+		{"no result", first, after(nil), isolation.Reject, rejected},
+		{"failed", first, after(&executor.Result{Cause: executor.CauseExited, ExitCode: 1}), isolation.Reject, rejected},
+		{"killed", first, after(&executor.Result{Cause: executor.CauseWallTimeout}), isolation.Reject, rejected},
+		{"nothing left behind", first, left(t.TempDir()), isolation.Reject, noResult},
+		{"no directory", first, left(""), isolation.Reject, noResult},
+		{"of other instances", first, left(packed(t, all[:1], binpack.BestFit)), isolation.Reject, noResult},
+		{"a link out", first, left(linked), isolation.Reject, noResult},
 	} {
 		p := &packing{tested: all, best: c.bar, ledger: filepath.Join(t.TempDir(), "scores.json")}
 		p.proposed([]allowlist.Edit{{Path: "other"}, {Path: evolved, Content: []byte("content")}})
@@ -138,13 +144,15 @@ func TestSurface(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		edit := allowlist.Edit{Op: allowlist.Modify, Path: c.path, Content: c.content, Base: allowlist.Sum(before)}
-		_, err = policy.Plan(tree, []allowlist.Edit{edit})
+		_, err = policy.Plan(tree, []allowlist.Edit{
+			{Op: allowlist.Modify, Path: c.path, Content: c.content, Base: allowlist.Sum(before)},
+		})
 		if (err == nil) != c.allowed {
 			t.Errorf("%s: %v\n%s", c.path, err, c.content)
 		}
 	}
-	if _, err := policy.Plan(tree, []allowlist.Edit{{Op: allowlist.Create, Path: "priority/more.go", Content: []byte("package priority\n")}}); err == nil {
+	more := allowlist.Edit{Op: allowlist.Create, Path: "priority/more.go", Content: []byte("package priority\n")}
+	if _, err := policy.Plan(tree, []allowlist.Edit{more}); err == nil {
 		t.Error("a file may be added")
 	}
 }
@@ -289,7 +297,8 @@ func TestLayout(t *testing.T) {
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	if err := saveJSON(path, &options{Problem: "weibull", Seed: 9, Screen: 7, Max: 50, Generator: "genetic", Executor: "rlimit"}); err != nil {
+	was := &options{Problem: "weibull", Seed: 9, Screen: 7, Max: 50, Generator: "genetic", Executor: "rlimit"}
+	if err := saveJSON(path, was); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]options{
@@ -305,7 +314,10 @@ func TestLoad(t *testing.T) {
 		if err := o.load(path); err != nil {
 			t.Fatal(err)
 		}
-		if o.Problem != "weibull" || o.Seed != 9 || o.Screen != 7 || o.Max != want.Max || o.Executor != want.Executor || !o.Resume {
+		if o.Problem != "weibull" || o.Seed != 9 || o.Screen != 7 || !o.Resume {
+			t.Errorf("%s: %+v", args, o)
+		}
+		if o.Max != want.Max || o.Executor != want.Executor {
 			t.Errorf("%s: %+v", args, o)
 		}
 	}
@@ -318,7 +330,10 @@ func TestKey(t *testing.T) {
 		content string
 		mode    os.FileMode
 		want    string
-	}{{"sk-1\n", 0o600, "sk-1"}, {"sk-1", 0o644, ""}, {"", 0o600, ""}, {"two words", 0o600, ""}, {"two\nlines\n", 0o600, ""}} {
+	}{
+		{"sk-1\n", 0o600, "sk-1"}, {"sk-1", 0o644, ""}, {"", 0o600, ""}, {"two words", 0o600, ""},
+		{"two\nlines\n", 0o600, ""},
+	} {
 		path := filepath.Join(dir, "key")
 		if err := errors.Join(os.WriteFile(path, []byte(c.content), 0o600), os.Chmod(path, c.mode)); err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func attempts(script string) (names []string) {
 func TestVisibleInTierOne(t *testing.T) {
 	socket := daemon(t)
 	canary, file, dir := victim(t)
-	tier1, err := rlimit.New(t.Context(), rlimit.Config{StateDir: shortDir(t), Reads: append([]string{dir}, hostReads...)})
+	tier1, err := rlimit.New(t.Context(), rlimit.Config{StateDir: shortDir(t), FirstUID: 64_700, UIDs: 8, Reads: append([]string{dir}, hostReads...)})
 	if err != nil {
 		t.Fatal(err)
 	}

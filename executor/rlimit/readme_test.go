@@ -8,8 +8,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/executor/internal/runtest"
+	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/internal/testenv"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// ordinaryID is the uid and gid of the second pass. No host gives it any right.
+// ordinaryID is the uid and gid of the last pass. No host gives it any right.
 const ordinaryID = 65534
 
 // wrapper is the script that starts one test binary under ordinaryID.

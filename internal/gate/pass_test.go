@@ -51,7 +51,8 @@ func TestModuleIsTested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			tallies, err := runPasses(t.Context(), []pass{{name: "only", modules: oneModule(t, makeModule(t, c.test)), part: again}}, &out)
+			only := pass{name: "only", modules: oneModule(t, makeModule(t, c.test)), part: again}
+			tallies, err := runPasses(t.Context(), []pass{only}, &out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +64,7 @@ func TestModuleIsTested(t *testing.T) {
 	}
 }
 
-// TestOrdinaryPass runs a module in the second pass's arrangement and lets the test say what it sees.
+// TestOrdinaryPass runs a module in the last pass's arrangement and lets the test say what it sees.
 func TestOrdinaryPass(t *testing.T) {
 	testenv.Need(t, "root")
 	testenv.Need(t, "setpriv")

@@ -44,9 +44,13 @@ var withoutRace = map[string]string{
 // makes the other passes, the ordinary user's leaves them out.
 var once = []string{"executor", "internal/capture", "internal/deptest", "internal/gate"}
 
-// bound are the packages that change the host or count what is on it: cgroups, reserved uids, processes of a run. Whatever
-// is built from one of them is tested alone.
-var bound = []string{"internal/cgroup", "internal/lease", "internal/supervise"}
+// bound are the packages that change the host or count what is on it: cgroups, processes of a run. Whatever is built from
+// one of them is tested alone.
+var bound = []string{"internal/cgroup", "internal/supervise"}
+
+// alsoAlone are tested alone for a reason that no import shows: README's commands start examples, and reserved uids are
+// the machine's.
+var alsoAlone = []string{".", "internal/lease"}
 
 // pkg is one package of the tree.
 type pkg struct {
@@ -72,8 +76,7 @@ func listPackages(ctx context.Context, dir string) ([]pkg, error) {
 		}
 		path := strings.TrimSuffix(words[0], ".test")
 		p := pkg{path: path, rel: cmp.Or(strings.TrimPrefix(strings.TrimPrefix(path, project), "/"), ".")}
-		// README's commands start examples, which no import shows.
-		p.alone = found[path].alone || p.rel == "." || slices.ContainsFunc(words, isBound)
+		p.alone = found[path].alone || slices.Contains(alsoAlone, p.rel) || slices.ContainsFunc(words, isBound)
 		found[path] = p
 	}
 	packages := slices.Collect(maps.Values(found))

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,10 +51,9 @@ func serverMain([]byte) int {
 	return 0
 }
 
-// prepare closes what the host program left open without close-on-exec, and moves our own descriptors above the places
-// that a guard uses.
+// prepare closes what the host program left open, and moves our own descriptors above the places that a guard uses.
 func (s *server) prepare() (err error) {
-	if err := unix.CloseRange(fdSocket+1, uint(maxFD>>1), 0); err != nil {
+	if err := closeInherited(fdSocket + 1); err != nil {
 		return err
 	}
 	// A payload with our uid must not look into our memory or descriptors. Guards inherit this.
@@ -65,6 +65,9 @@ func (s *server) prepare() (err error) {
 	}
 	// Whatever is opened or received later must not lie in the guards' places either.
 	for fd := fdReport; fd < firstFD; fd++ {
+		if ownDescriptor(fd) {
+			continue // a guard has a table of its own, and covers it there
+		}
 		if err := unix.Dup3(0, fd, unix.O_CLOEXEC); err != nil {
 			return err
 		}
@@ -75,6 +78,39 @@ func (s *server) prepare() (err error) {
 	}
 	s.notifyR, s.notifyW = pipe[0], pipe[1]
 	return nil
+}
+
+// closeInherited closes the descriptors from first on that came through the exec. Those that did not were opened in this
+// process: if another package's initialiser came first and started a timer, the runtime has its poller by now.
+func closeInherited(first int) error {
+	dir, err := unix.Open("/proc/self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	var names []string
+	for buf := make([]byte, 4096); ; {
+		n, err := unix.ReadDirent(dir, buf)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+	for _, name := range names {
+		if fd, err := strconv.Atoi(name); err == nil && fd >= first && !ownDescriptor(fd) {
+			unix.Close(fd)
+		}
+	}
+	return nil
+}
+
+// ownDescriptor reports whether a descriptor is open and cannot have come through an exec.
+func ownDescriptor(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC != 0
 }
 
 const (

@@ -51,7 +51,14 @@ func (s *Screen) clone() *Screen {
 }
 
 // Bins is the number of bins that each instance takes; nil if the expression has a value that is no number.
-func (s *Screen) Bins(e Expr) []int {
+func (s *Screen) Bins(e Expr) []int { return s.BinsBelow(e, math.Inf(1)) }
+
+// hopeless is by how much, in per cent, the first quarter of the sample may be above the limit.
+const hopeless = 1
+
+// BinsBelow gives up, with nil, on an expression that is far above a limit of the excess, in per cent, after a quarter
+// of the sample: most children of a search are, and packing is what takes the time.
+func (s *Screen) BinsBelow(e Expr, limit float64) []int {
 	scores := s.scores(e)
 	for _, v := range scores {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -59,8 +66,12 @@ func (s *Screen) Bins(e Expr) []int {
 		}
 	}
 	bins := make([]int, len(s.instances))
+	quarter := (len(s.instances) + 3) / 4
 	for i := range s.instances {
 		bins[i] = s.pack(&s.instances[i], scores)
+		if i+1 == quarter && binpack.ExcessOf(s.instances[:quarter], bins) > limit+hopeless {
+			return nil
+		}
 	}
 	return bins
 }

@@ -3,10 +3,13 @@
 package genetic
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/evoseal/containment/examples/evolve/internal/binpack"
@@ -166,7 +169,7 @@ func (s *Search) round(n int) {
 	for i := range children {
 		children[i] = s.bear()
 	}
-	for i, m := range s.measure(children) {
+	for i, m := range s.measure(children, s.limit()) {
 		if m != nil {
 			m.expr = children[i]
 			s.admit(*m)
@@ -174,14 +177,22 @@ func (s *Search) round(n int) {
 	}
 }
 
-func (s *Search) measure(all []Expr) []*member {
+// limit is what a child must be near to, to have a chance to live.
+func (s *Search) limit() float64 {
+	if len(s.living) < s.c.Population {
+		return math.Inf(1)
+	}
+	return slices.MaxFunc(s.living, func(a, b member) int { return cmp.Compare(a.fitness, b.fitness) }).fitness
+}
+
+func (s *Search) measure(all []Expr, limit float64) []*member {
 	s.screened += len(all)
 	measured := make([]*member, len(all))
 	var wg sync.WaitGroup
 	for w, screen := range s.screens {
 		wg.Go(func() {
 			for i := w; i < len(all); i += len(s.screens) {
-				bins := screen.Bins(all[i])
+				bins := screen.BinsBelow(all[i], limit)
 				if bins == nil {
 					continue
 				}
@@ -229,7 +240,7 @@ func (s *Search) renew() {
 	for _, m := range before {
 		all = append(all, m.expr)
 	}
-	for i, m := range s.measure(all) {
+	for i, m := range s.measure(all, math.Inf(1)) {
 		if m != nil {
 			m.expr = all[i]
 			s.admit(*m)
