@@ -74,10 +74,11 @@ modules:
 		GOWORK=off go mod tidy -diff
 	done
 
-# The long versions of the tests for leftovers: 5,000 runs in a row, 200 killed host programs.
+# The long versions of the tests for leftovers: 1,000 runs in a row and more, 50 killed host programs and more.
 stress:
 	go test ./executor/rlimit -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 5000 -stress.kills 200
 	go test ./executor/bubblewrap -run 'TestNothingIsLeft|TestHostKilled' -v -timeout 30m -stress.runs 2000 -stress.kills 200
+	go test ./executor/containerd -run 'TestNothingIsLeft|TestHostKilled|TestDaemonsKilled' -v -timeout 60m -stress.runs 1000 -stress.kills 50
 	go test ./runaway -run ThreatModel4 -v -timeout 30m -stress.runs 100
 	# What the gate runs without the race detector.
 	go test -race -p=1 -timeout 60m ./executor/... ./executor/containerd/... ./isolation ./rollback/...

@@ -19,7 +19,7 @@ const proveTime = time.Minute
 // choose finds the first candidate that reaches the tier and is proven to. What it returns otherwise names, for every
 // candidate, what is missing.
 func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []error) {
-	needs := b.decided.Required.Needs() | b.c.Run.Required()
+	needs := b.needs()
 	var reports []Report
 	var missing []error
 	for _, c := range b.c.Executors {
@@ -36,6 +36,11 @@ func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []e
 		missing = append(missing, fmt.Errorf("%s: %w", name, err))
 	}
 	return proof{}, reports, missing
+}
+
+// needs is what every run must be proven to have.
+func (b *Boundary) needs() executor.Capability {
+	return b.decided.Required.Needs() | b.c.Run.Required()
 }
 
 // title names a candidate for people.

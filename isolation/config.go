@@ -32,8 +32,9 @@ type Config struct {
 	Tree  *allowlist.Tree
 	Edits *allowlist.Policy
 	// Store keeps the checkpoints. It is opened with an empty, non-nil Exclude, since what it leaves out could not be taken
-	// back, and better with ForeignQuarantine, or a restoration stops at what it does not know. The checkpoint of every tree
-	// that was accepted stays pinned: unpin those that are no longer of interest, and prune.
+	// back, and with ForeignQuarantine, since a restoration that stops at what it does not know could be blocked by a
+	// variant. The checkpoint of every tree that was accepted stays pinned, and that of each variant that was taken back is
+	// kept: unpin those that are no longer of interest, and prune.
 	Store *rollback.Store
 
 	// Executors are tried in this order. The first that reaches the required tier and is proven to is used.
@@ -121,6 +122,10 @@ func (c *Config) check() error {
 		if left := c.Store.Excluded(); len(left) > 0 {
 			all = multierror.Append(all, problem("Store leaves out %q: what a variant makes there could not be taken back; "+
 				"open it with an empty, non-nil Options.Exclude", left))
+		}
+		if c.Store.Foreign() != rollback.ForeignQuarantine {
+			all = multierror.Append(all, problem("Store stops at what it does not know, so a variant could block its own "+
+				"rollback with a name or a depth: open it with Options.Foreign: rollback.ForeignQuarantine"))
 		}
 	}
 	all = multierror.Append(all, c.checkJudge()...)

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/evoseal/containment/internal/journal"
@@ -23,6 +24,7 @@ import (
 type Log struct {
 	mu     sync.Mutex
 	j      *journal.Journal
+	head   atomic.Pointer[string] // apart from the lock, which is held while a disk is slow and while something is logged
 	runID  string
 	state  logState
 	logger *slog.Logger
@@ -124,6 +126,7 @@ func (l *Log) append(kind RecordKind, body any, durable bool) (Record, error) {
 		return Record{}, logError(err)
 	}
 	l.state = next
+	l.setHead()
 	l.say(slog.LevelDebug, "isolation: recorded", "seq", rec.Seq, "kind", kind.String())
 	return rec, nil
 }
@@ -141,14 +144,17 @@ func (l *Log) Records() iter.Seq2[Record, error] {
 }
 
 // Head identifies the state of the log: the number of the last record and its hash. Kept elsewhere, it shows whether an
-// older copy was put back. It is "" of a log that is not open.
+// older copy was put back. It is "" of a log that is not open. It waits for nothing, so a log handler may ask for it.
 func (l *Log) Head() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.j == nil {
-		return ""
+	if head := l.head.Load(); head != nil {
+		return *head
 	}
-	return l.j.Head().String()
+	return ""
+}
+
+func (l *Log) setHead() {
+	head := l.j.Head().String()
+	l.head.Store(&head)
 }
 
 // Close makes everything durable and lets another process open the log. A second call is [ErrClosed].
@@ -160,6 +166,7 @@ func (l *Log) Close() error {
 	}
 	err := l.j.Close()
 	l.j = nil
+	l.head.Store(nil)
 	return logError(err)
 }
 

@@ -57,6 +57,7 @@ func OpenLog(dir, runID string, o *LogOptions) (*Log, error) {
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
 	}
+	l.setHead()
 	for rec, err := range l.Records() {
 		if err == nil {
 			err = l.state.add(rec)

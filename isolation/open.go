@@ -137,7 +137,7 @@ func (b *Boundary) begin(ctx context.Context) error {
 	if err := b.drift(); err != nil {
 		return errors.Join(fmt.Errorf("isolation: while the accepted tree ran: %w", err), b.restore(ctx, 0))
 	}
-	base, err := called(ctx, b.hooks.grace, func(ctx context.Context) (*Baseline, error) { return m.Measure(ctx, eval) })
+	base, err := b.measured(ctx, m, eval)
 	if err != nil {
 		return fmt.Errorf("isolation: the accepted tree does not pass what variants are judged by; mend it first: %w", err)
 	}
@@ -145,13 +145,24 @@ func (b *Boundary) begin(ctx context.Context) error {
 	return nil
 }
 
+// measured asks a judge for a baseline. There is no iteration at Open whose time could be up, so it has a time of its own.
+func (b *Boundary) measured(ctx context.Context, m Measuring, e Evaluation) (*Baseline, error) {
+	ctx, cancel := context.WithTimeout(ctx, 6*b.hooks.grace)
+	defer cancel()
+	base, err := called(ctx, b.hooks.grace, func(ctx context.Context) (*Baseline, error) { return m.Measure(ctx, e) })
+	if err == nil && base == nil {
+		err = errors.New("the judge measured nothing")
+	}
+	return base, err
+}
+
 // reconsider asks again whether a step may begin: permits expire, and a generator can become another one.
 func (b *Boundary) reconsider(ctx context.Context, g Generator) error {
 	who := *b.asked
 	if named, ok := g.(Identified); ok && !isNil(g) {
-		identity, err := called(ctx, b.hooks.grace, func(context.Context) (GeneratorIdentity, error) {
-			return named.Identity(), nil
-		})
+		asked, cancel := context.WithTimeout(ctx, b.hooks.grace)
+		identity, err := called(asked, 0, func(context.Context) (GeneratorIdentity, error) { return named.Identity(), nil })
+		cancel()
 		if err != nil {
 			return fmt.Errorf("%w: the generator does not say who it is: %w", ErrDenied, err)
 		}
@@ -160,7 +171,9 @@ func (b *Boundary) reconsider(ctx context.Context, g Generator) error {
 	if err := b.decide(ctx, who); err != nil {
 		return err
 	}
-	if !b.proof.report.Proven.Has(b.decided.Needs) {
+	needs := b.needs()
+	b.use(proof{b.proof.name, b.proof.ex, needs, b.proof.report}) // what is asked of a run, and proven again when it is time
+	if !b.proof.report.Proven.Has(needs) {
 		return b.denied([]Report{b.proof.report}, []error{fmt.Errorf(
 			"%s is proven for less than tier %v: open the boundary again with an executor of that tier", b.proof.name,
 			b.decided.Required)})

@@ -106,7 +106,9 @@ func TestTreeUnknownRefuses(t *testing.T) {
 			spoil(t, s)
 			_ = s.config.Store.Close()
 			var err error
-			s.config.Store, err = rollback.Open(filepath.Join(s.home, "store"), &rollback.Options{Exclude: []string{}})
+			s.config.Store, err = rollback.Open(filepath.Join(s.home, "store"), &rollback.Options{
+				Exclude: []string{}, Foreign: rollback.ForeignQuarantine,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,7 +67,10 @@ type nameless struct {
 	hang chan struct{}
 }
 
-func (m nameless) Identity() isolation.GeneratorIdentity { <-m.hang; return isolation.GeneratorIdentity{} }
+func (m nameless) Identity() isolation.GeneratorIdentity {
+	<-m.hang
+	return isolation.GeneratorIdentity{}
+}
 
 // TestHangingIdentityIsAbandoned: there is no iteration yet whose time could be up, and the caller's context need not
 // end.
@@ -180,11 +183,18 @@ func TestRaisedTierIsWhatIsProvenAgain(t *testing.T) {
 		}
 		return isolation.Report{Needs: o.Needs, Claimed: ex.Capabilities(), Proven: o.Needs}, nil
 	}
-	b, _ := s.open()
 	g := &changing{who: s.config.Sources.Generator}
 	g.generator = func(context.Context, *isolation.Spender) ([]allowlist.Edit, error) { return s.good("1").Edits, nil }
-	g.who.Endpoint, stale = "http://127.0.0.1:1/", true
-	s.config.Approval = nil
+	g.who.Endpoint = "http://127.0.0.1:1/"
+	later := s.config.Sources
+	later.Generator = g.who
+	model := s.config.Trust.Merge(isolation.Observe(t.Context(), later))
+	s.config.Approval = isolation.Signed(&isolation.Approval{
+		Approver: "a person", Reason: "looked at the model that runs here", ModelHash: isolation.Decide(model).ModelHash,
+		Created: time.Now().Add(-time.Minute), Expires: time.Now().Add(time.Hour), RunID: "run",
+	})
+	b, _ := s.open()
+	stale = true
 	v, err := b.Try(context.Background(), isolation.Proposal{Generate: g})
 	if b.Status().Required != isolation.TierContainer {
 		t.Fatalf("required is %v: %+v, %v", b.Status().Required, v, err)
@@ -286,18 +296,16 @@ func TestVariantCannotBlockItsRollback(t *testing.T) {
 		"too large":                {path: "src/large", limits: rollback.Limits{FileSize: 100}},
 		"too much":                 {path: "src/large", limits: rollback.Limits{Bytes: 200}},
 	} {
-		for _, foreign := range []rollback.ForeignPolicy{rollback.ForeignKeep, rollback.ForeignQuarantine} {
-			for _, keep := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s foreign=%d keep=%v", name, foreign, keep), func(t *testing.T) {
-					t.Parallel()
-					blockRollback(t, c.path, c.limits, foreign, keep)
-				})
-			}
+		for _, keep := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s keep=%v", name, keep), func(t *testing.T) {
+				t.Parallel()
+				blockRollback(t, c.path, c.limits, keep)
+			})
 		}
 	}
 }
 
-func blockRollback(t *testing.T, path string, limits rollback.Limits, foreign rollback.ForeignPolicy, keep bool) {
+func blockRollback(t *testing.T, path string, limits rollback.Limits, keep bool) {
 	s := setScene(t)
 	s.config.Edits = must(allowlist.New(allowlist.Config{
 		Surface: []allowlist.SurfaceRule{{Paths: []string{"**"}, Ops: []allowlist.Op{allowlist.Create, allowlist.Modify}}},
@@ -314,7 +322,7 @@ func blockRollback(t *testing.T, path string, limits rollback.Limits, foreign ro
 	}
 	_ = s.config.Store.Close()
 	s.config.Store = must(rollback.Open(filepath.Join(s.home, "store"), &rollback.Options{
-		Exclude: []string{}, Foreign: foreign, Limits: limits,
+		Exclude: []string{}, Foreign: rollback.ForeignQuarantine, Limits: limits,
 	}))
 	t.Cleanup(func() { _ = s.config.Store.Close() })
 	b, err := isolation.OpenWith(context.Background(), s.config, s.hooks)
@@ -332,8 +340,50 @@ func blockRollback(t *testing.T, path string, limits rollback.Limits, foreign ro
 	if diff := cmp.Diff(before, s.state()); (diff == "") == v.Accepted {
 		t.Errorf("accepted: %v; the tree:\n%s", v.Accepted, diff)
 	}
+	keep = false
 	v, err = b.Try(context.Background(), s.bad("2"))
 	if err != nil || v.Accepted || v.Because(isolation.WhyTreeUnknown) || v.Because(isolation.WhyTreeDrift) {
 		t.Errorf("the next step: %+v, %v", v, err)
+	}
+}
+
+// TestStoreThatStopsAtForeignThings is refused: with names of the store's own, too deep, or too large for its limits, a
+// variant could block its own rollback for good.
+func TestStoreThatStopsAtForeignThings(t *testing.T) {
+	t.Parallel()
+	s := setScene(t)
+	if _, err := s.parts(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.config.Store.Close()
+	s.config.Store = must(rollback.Open(filepath.Join(s.home, "store"), &rollback.Options{Exclude: []string{}}))
+	defer s.config.Store.Close()
+	b, err := isolation.OpenWith(context.Background(), s.config, s.hooks)
+	if b != nil || !errors.Is(err, isolation.ErrConfig) {
+		t.Errorf("%v, %v", b, err)
+	}
+	contains(t, err, "ForeignQuarantine")
+}
+
+// TestVerdictsCarryTheHeadOfTheGovernor: a journal of the governor that was cut or put back does not fit the decision
+// log any more.
+func TestVerdictsCarryTheHeadOfTheGovernor(t *testing.T) {
+	t.Parallel()
+	s := setScene(t)
+	b, _ := s.open()
+	heads := map[string]bool{}
+	for _, p := range []isolation.Proposal{s.bad("1"), s.good("2"), {Edits: []allowlist.Edit{s.modify("README", "x")}}} {
+		v, err := b.Try(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := s.lastVerdict(), b.Status()
+		if got.Governor == "" || got.Governor != want.Governor.Head || heads[got.Governor] {
+			t.Errorf("the record has %q, and the governor %q", got.Governor, want.Governor.Head)
+		}
+		heads[got.Governor] = true
+		if v.Evidence == "" || v.Evidence != want.LogHead {
+			t.Errorf("the verdict has %q, and the log %q", v.Evidence, want.LogHead)
+		}
 	}
 }

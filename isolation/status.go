@@ -27,7 +27,7 @@ type Status struct {
 	Governor   runaway.Status
 }
 
-// Status also works after Close; that of the zero Boundary is zero. It waits for nothing.
+// Status also works after Close; that of the zero Boundary is zero. It waits for no step.
 func (b *Boundary) Status() Status {
 	if b == nil || b.log == nil {
 		return Status{}

@@ -28,6 +28,7 @@ type step struct {
 
 	edits    []allowlist.Edit
 	plan     *allowlist.Plan
+	receipt  *allowlist.Receipt
 	sealed   *allowlist.Manifest // the tree as it was after the run
 	asked    bool                // a generator was called: it may have written into the tree
 	written  bool                // Apply was called: bytes may be in the tree
@@ -239,7 +240,7 @@ type verdictBody struct {
 	*Verdict
 	Outcome  runaway.Kind `json:"outcome"`
 	Cause    string       `json:"cause,omitempty"`    // why the run ended, if something ran
-	Governor string       `json:"governor,omitempty"` // head of its journal: the two anchor each other
+	Governor string       `json:"governor,omitempty"` // head of its journal: one that was cut does not fit
 }
 
 func (s *step) record(ctx context.Context) {

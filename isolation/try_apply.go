@@ -53,7 +53,8 @@ func (s *step) apply(ctx context.Context) bool {
 	}
 	b.at("applying")
 	s.written = true
-	if _, err := s.plan.Apply(ctx); err != nil {
+	var err error
+	if s.receipt, err = s.plan.Apply(ctx); err != nil {
 		if !s.interrupted(err) {
 			s.fail(WhyApplyFailed, err)
 		}

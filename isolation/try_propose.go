@@ -24,7 +24,10 @@ func (s *step) propose(ctx context.Context) bool {
 		}
 	} else {
 		if err := s.it.Spend(s.p.Spent); err != nil {
-			return s.spendFailed(err)
+			if !s.interrupted(err) {
+				s.fail(WhyGenerateFailed, err)
+			}
+			return false
 		}
 		s.edits = copyEdits(s.p.Edits)
 	}
@@ -61,7 +64,7 @@ func (s *step) generate(ctx context.Context) bool {
 		s.edits = copyEdits(edits)
 		return true
 	case errors.Is(err, errAbandoned):
-		s.interrupted(err)
+		s.interrupted(context.Cause(ctx))
 		s.fail(WhyGenerateFailed, err)
 		return false
 	case errors.As(err, &panicked), errors.Is(err, errGoexit):
@@ -71,14 +74,9 @@ func (s *step) generate(ctx context.Context) bool {
 	case ctx.Err() != nil && s.interrupted(context.Cause(ctx)):
 		return false
 	}
-	return s.spendFailed(err)
-}
-
-// spendFailed ends a step whose generator reported that a budget is used up, or failed otherwise.
-func (s *step) spendFailed(err error) bool {
-	var stop *runaway.StopError
-	if errors.As(err, &stop) {
-		s.interrupted(err)
+	// Whether the run has stopped is asked of the governor: an error that says so could be the generator's own.
+	if stop := s.b.c.Governor.Status().Stop; stop != nil {
+		s.interrupted(stop)
 		return false
 	}
 	s.fail(WhyGenerateFailed, err)
@@ -110,9 +108,9 @@ func (b *Boundary) fingerprint(edits []allowlist.Edit) (f runaway.Fingerprint) {
 
 // judgeEdits is stage 3. All denials are reported, each as a reason of its own.
 func (s *step) judgeEdits(context.Context) bool {
-	if path := s.b.reported(s.edits); path != "" {
+	if err := s.b.ownNames(s.edits); err != nil {
 		s.outcome.Kind = runaway.Rejected
-		s.fail(WhyEditDenied, fmt.Errorf("%+q is the report that the run is to write", path))
+		s.fail(WhyEditDenied, err)
 		return false
 	}
 	plan, err := s.b.c.Edits.Plan(s.b.c.Tree, s.edits)
@@ -144,6 +142,25 @@ func (s *step) judgeEdits(context.Context) bool {
 	s.outcome.Class = denied.Decisions[0].Code.Error()
 	return false
 }
+
+// ownNames denies edits of names that mean something to the boundary whatever the policy says of them.
+func (b *Boundary) ownNames(edits []allowlist.Edit) error {
+	if path := b.reported(edits); path != "" {
+		return fmt.Errorf("%+q is the report that the run is to write", path)
+	}
+	for _, e := range edits {
+		for part := range strings.SplitSeq(e.Path, "/") {
+			if strings.HasPrefix(strings.ToLower(part), stagingPrefix) {
+				return fmt.Errorf("%+q: names that begin with %q are those of a restoration under way", e.Path, stagingPrefix)
+			}
+		}
+	}
+	return nil
+}
+
+// stagingPrefix begins the names under which package rollback prepares a restoration in the tree. A variant that makes
+// one could keep the tree from being restored.
+const stagingPrefix = ".rollback-"
 
 // reported returns the path of an edit that would put a report there which the judge takes for that of the run; "" if
 // there is none. Names are compared without case, since some file systems do.

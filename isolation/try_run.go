@@ -27,7 +27,8 @@ const setupTime = 2 * time.Minute
 // run is stages 7 and 8: the executor, and the comparison of the tree after it.
 func (s *step) run(ctx context.Context) bool {
 	b := s.b
-	if err := b.current(ctx); err != nil {
+	// The generator may have become another one while it generated, and a proof may have run out.
+	if err := b.reconsider(ctx, s.p.Generate); err != nil {
 		if ctx.Err() != nil && s.interrupted(context.Cause(ctx)) {
 			return false
 		}
@@ -103,7 +104,7 @@ func (b *Boundary) execute(ctx context.Context, label string) (Evaluation, func(
 // spec is what one run gets: what the host asked for, on the tree, with the trusted copies in place and nothing less
 // than what was proven.
 func (b *Boundary) spec(label string, out io.Writer) executor.Spec {
-	spec := b.c.Run
+	spec := ownSpec(b.c.Run) // an executor gets nothing that the next run shares
 	spec.Workspace, spec.Overlay, spec.Label = b.dir, b.gate.dir, label
 	spec.Require |= b.proof.needs
 	if b.proof.report.Claimed.Has(executor.ProtectedReadOnly) {

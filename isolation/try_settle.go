@@ -79,6 +79,9 @@ func (s *step) kept(ctx context.Context) bool {
 	}
 	b.at("kept-checkpoint")
 	manifest, err := s.sealed.Recheck(b.c.Tree, nil)
+	if err == nil {
+		err = b.holds(ctx, c.ID, s.edits)
+	}
 	if err != nil {
 		s.fail(WhyTampered, err)
 		s.tampered = errors.Is(err, allowlist.ErrTampered)
@@ -114,16 +117,23 @@ func (s *step) measure(ctx context.Context) {
 	if !ok {
 		return
 	}
-	base, err := called(ctx, b.hooks.grace, func(ctx context.Context) (*Baseline, error) { return m.Measure(ctx, s.eval) })
-	if err != nil || base == nil {
+	base, err := b.measured(ctx, m, s.eval)
+	if err != nil {
 		b.warn(ctx, "isolation: what the kept variant passes could not be measured; the baseline stays", "error", err)
 		return
 	}
 	b.baseline = base
 }
 
-// putBack restores the accepted tree.
+// putBack restores the accepted tree. What was applied is taken back by who applied it first: a variant that is larger
+// than the store can capture would be more than it can restore.
 func (s *step) putBack(ctx context.Context) {
+	if receipt := s.receipt; receipt != nil {
+		s.receipt = nil // once only: the restoration below is what counts
+		if err := receipt.Revert(context.WithoutCancel(ctx)); err != nil {
+			s.note(ctx, fmt.Errorf("the edits could not be taken back one by one: %w", err))
+		}
+	}
 	if err := s.b.restore(ctx, s.v.Iteration); err != nil {
 		s.v.Tree = ""
 		s.fail(WhyTreeUnknown, err)

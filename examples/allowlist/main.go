@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Allowlist judges three patches for a small tree: one that does its work, one that also reaches for whatever judges it,
-// and one that comes in the clothes of links. Only the first is written.
+// Allowlist judges three patches for a small tree: one that also reaches for whatever judges it, one that comes in the
+// clothes of links, and one that does its work. Only the last is written.
 //
 //	go run ./examples/allowlist
 //

@@ -8,6 +8,7 @@
 //
 //	go run ./examples/attack
 //	go run ./examples/attack -executor bubblewrap -v
+//	CGO_ENABLED=0 go run -tags containerd ./examples/attack   # as root, with containers too
 //
 // Each attack is first made on a plain process, where it must succeed: otherwise it proves nothing. All of them are bounded
 // and aim at decoys that this program plants: files, a listener, a process. Whether an attack had an effect is looked up on

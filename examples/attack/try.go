@@ -90,7 +90,8 @@ func attackExecutor(ctx context.Context, c isolation.Candidate) column {
 			}
 		}
 	}
-	v, err := r.b.Try(ctx, isolation.Proposal{Edits: []allowlist.Edit{r.s.modify(workFile, "echo $((6 * 7)) > answer\n")}})
+	honest := []allowlist.Edit{r.s.modify(workFile, "echo $((6 * 7)) > answer\n")}
+	v, err := r.b.Try(ctx, isolation.Proposal{Edits: honest})
 	if err != nil || !v.Accepted {
 		col.honest = fmt.Errorf("a variant that does its work was not kept: %+v, %w", v, err)
 	}
@@ -112,8 +113,9 @@ func (r *rig) close(ctx context.Context) {
 	}
 }
 
-// open proves the executor and opens a boundary over it. What the trust model says is false, and that is the point: the
-// operator believes in a trusted provider, and it is an adversary. If it were declared, no tier below a container would do.
+// open proves the executor and opens a boundary over it. What the trust model says is false, and that is the point:
+// the operator believes in a trusted provider, and it is an adversary. If that were declared, no tier below a container
+// would do.
 func open(ctx context.Context, c isolation.Candidate) (_ *rig, err error) {
 	r := &rig{c: c, judge: &watcher{}}
 	defer func() {
@@ -136,13 +138,17 @@ func open(ctx context.Context, c isolation.Candidate) (_ *rig, err error) {
 	}
 	r.undo = append(r.undo, func() { tree.Close() })
 	policy, err := allowlist.New(allowlist.Config{
-		Surface: []allowlist.SurfaceRule{{Paths: []string{"src/**"}, Ops: []allowlist.Op{allowlist.Modify, allowlist.Create}}},
-		Gate:    []string{"gate/**"},
+		Surface: []allowlist.SurfaceRule{{
+			Paths: []string{"src/**"}, Ops: []allowlist.Op{allowlist.Modify, allowlist.Create},
+		}},
+		Gate: []string{"gate/**"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	store, err := rollback.Open(filepath.Join(base, "store"), &rollback.Options{Exclude: []string{}, Foreign: rollback.ForeignQuarantine})
+	store, err := rollback.Open(filepath.Join(base, "store"), &rollback.Options{
+		Exclude: []string{}, Foreign: rollback.ForeignQuarantine,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +171,11 @@ func open(ctx context.Context, c isolation.Candidate) (_ *rig, err error) {
 	caps := c.Executor.Capabilities()
 	r.b, err = isolation.Open(ctx, isolation.Config{
 		Trust: model(), Sources: sources(base), Governor: governor, Tree: tree, Edits: policy, Store: store,
-		Executors: []isolation.Candidate{c}, Judge: r.judge, MinTier: isolation.Reached(caps), StateDir: filepath.Join(base, "state"),
+		Executors: []isolation.Candidate{c}, Judge: r.judge, MinTier: isolation.Reached(caps),
+		StateDir: filepath.Join(base, "state"),
 		Run: executor.Spec{
-			Args: []string{"sh", "gate/check.sh"}, Limits: limits, Artifacts: []string{"report/**"}, Mounts: tools(c.Name), Require: caps,
+			Args: []string{"sh", "gate/check.sh"}, Limits: limits, Artifacts: []string{"report/**"}, Mounts: tools(c.Name),
+			Require: caps,
 		},
 	})
 	if err != nil {
@@ -183,7 +191,8 @@ func (r *rig) attack(ctx context.Context, a attack) cell {
 		return cell{unproven, err.Error()}
 	}
 	if a.first != nil {
-		if _, err := r.b.Try(ctx, isolation.Proposal{Edits: []allowlist.Edit{r.s.modify(workFile, a.first(r.s))}}); err != nil {
+		edits := []allowlist.Edit{r.s.modify(workFile, a.first(r.s))}
+		if _, err := r.b.Try(ctx, isolation.Proposal{Edits: edits}); err != nil {
 			return cell{unproven, err.Error()}
 		}
 	}
@@ -214,7 +223,8 @@ func (r *rig) attack(ctx context.Context, a attack) cell {
 	return cell{contained, fmt.Sprintf("%s (%v: %s)", detail, v.Result.Cause, v.Result.Detail)}
 }
 
-// refuses demands that a run which requires what the executor does not claim is refused, and says what happened otherwise.
+// refuses demands that a run which requires what the executor does not claim is refused, and says what happened
+// otherwise.
 func (r *rig) refuses(ctx context.Context, needs executor.Capability) string {
 	result, err := r.c.Executor.Run(ctx, executor.Spec{Args: []string{"true"}, Workspace: r.s.dir, Require: needs})
 	if result == nil && errors.Is(err, executor.ErrUnsupported) {

@@ -184,9 +184,6 @@ func (o *options) killFile(l layout) string {
 	if o.KillFile == "" {
 		return filepath.Join(l.governor(), runaway.DefaultKillFile)
 	}
-	if path, err := filepath.Abs(o.KillFile); err == nil {
-		return path
-	}
 	return o.KillFile
 }
 
@@ -214,7 +211,9 @@ func equip(ctx context.Context, term *report.Terminal, l layout, flags []string,
 // buildCache is where the caller's Go keeps what it compiled, such as the packages of this program: no variant has ever
 // run with the right to write there. "" if it cannot be told.
 func buildCache(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	c := exec.CommandContext(ctx, "go", "env", "GOCACHE")
+	c.Dir, c.Env = "/", append(os.Environ(), "GOTOOLCHAIN=local") // no go.mod shall make it fetch another Go
+	out, err := c.Output()
 	dir := strings.TrimSpace(string(out))
 	if fi, statErr := os.Stat(dir); err != nil || statErr != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
 		return ""

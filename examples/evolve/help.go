@@ -27,7 +27,7 @@ What is evolved
   -seed N            seed of instances and search; the same seed gives the same variants. Default 1.
   -screen N          candidates that are bred for each variant. The host interprets them on a small sample (they are
                      trees of a closed grammar, and no code), and sends the best to be compiled and tested.
-                     0: none, every child is compiled. Default 150.
+                     0: none, every child is compiled. Default 250.
   -tree DIR          work on a copy of this Go module instead; the patch is in the state directory in the end.
   -surface PATTERN   what may be changed in it, such as 'pkg/**.go'; repeatable. Tests and go.mod never may.
   -test COMMAND      what decides, run without a shell. Default "go test ./...", which gets -json and is read.
@@ -65,7 +65,8 @@ Exit codes
   0  it came to its end, and what it found is better than what it began with (with -tree: the tests pass)
   1  it came to its end, and nothing better was found
   2  wrong call
-  3  refused: this host does not have what the run requires; nothing was generated or run
+  3  refused: this host does not have what the run requires, such as an executor that holds, or Go; nothing was
+     generated or run
   4  stopped before its end: kill file, signal, budget. -resume goes on
-  5  a fault: the state is damaged, a file cannot be written, Go is missing
+  5  a fault: the state is damaged, or a file cannot be read or written
 `

@@ -120,20 +120,25 @@ func newest(base string) (string, error) {
 	return found, nil
 }
 
-// save replaces a file as a whole, so that whoever reads it after a crash finds the old one or the new one.
+// save replaces a file as a whole, so that whoever reads it after a crash or a power cut finds the old one or the new
+// one, and the new one once it has returned.
 func save(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func saveJSON(path string, value any) error {

@@ -82,6 +82,9 @@ func (p *loop) variants(ctx context.Context) error {
 		before := time.Now()
 		v, err := p.b.Try(ctx, isolation.Proposal{Generate: ask})
 		if v == nil || v.Iteration == 0 {
+			if err == nil {
+				err = errors.New("the boundary has neither begun a variant nor said why")
+			}
 			return err
 		}
 		if ctx.Err() != nil && !v.Accepted {

@@ -49,6 +49,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = evolve(ctx, o, stdout, stderr)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, errNothing) {
+		if errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("interrupted: %w", err)
+		}
 		fmt.Fprintln(stderr, "evolve:", err)
 	}
 	return exitCode(err)

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ type options struct {
 // What a run does that is asked for nothing else.
 const (
 	defaultMax    = 120
-	defaultScreen = 150
+	defaultScreen = 250
 )
 
 // errUsage is a wrong call, which was explained.
@@ -68,7 +69,15 @@ func parse(args []string, w io.Writer) (*options, error) {
 	}
 	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
 	o.Command = rest()
-	if err := o.check(); err != nil {
+	err := o.check()
+	// A run may be resumed from another directory.
+	for _, path := range []*string{&o.KillFile, &o.KeyFile} {
+		if *path != "" {
+			abs, absErr := filepath.Abs(*path)
+			*path, err = abs, errors.Join(err, absErr)
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w; -h explains all flags", errUsage, err)
 	}
 	return o, nil

@@ -14,7 +14,7 @@ import (
 const (
 	cgroupFix = "run as root where cgroups are mounted, or in a delegated one: systemd-run --user --scope -p Delegate=yes …"
 	rootFix   = "run as root, or take an executor of a higher tier"
-	tier2Fix  = "take containerd (tier 2): go run -tags containerd …"
+	tier2Fix  = "take containerd (tier 2): CGO_ENABLED=0 go run -tags containerd …"
 )
 
 // fixes says for each capability what would bring it. Which of the executors lacks it is in the table.

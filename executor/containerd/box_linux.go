@@ -71,13 +71,14 @@ func (e *Executor) create(ctx context.Context, p plan, d deadlines, label string
 // takeLease reserves ids and writes down what is about to be made.
 func (c *container) takeLease(ctx context.Context, label string) (err error) {
 	dir := c.ex.boxDir(c.id)
-	if c.lease, err = c.ex.boxLeases.Acquire(lease.Record{ID: c.id, Label: label, Scratch: []string{dir}}); err != nil {
-		return err
-	}
 	if c.slot, err = c.ex.slots.take(ctx, c.ex.destroyBox); err != nil {
 		return err
 	}
 	if err := c.slot.Leave(dir); err != nil {
+		return err
+	}
+	rec := lease.Record{ID: c.id, Label: label, Scratch: []string{dir}, UID: c.slot.UID}
+	if c.lease, err = c.ex.boxLeases.Acquire(rec); err != nil {
 		return err
 	}
 	c.plan.FirstID = c.ex.slots.base(c.slot)
@@ -274,8 +275,18 @@ func (c *container) destroy(ctx context.Context) error {
 	return &executor.CleanupError{Remains: remains}
 }
 
+// dead ends process 1, and reports whether the daemon has seen its end: then nothing of the box is alive.
+func (c *container) dead(ctx context.Context) bool {
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	return c.end(ctx) == nil && !c.running() && c.exit.err == nil
+}
+
 // end lets process 1 end by itself, which is quicker than a kill, and kills it if it does not.
 func (c *container) end(ctx context.Context) error {
+	if c.streams != nil { // a process 1 that reads nothing must not hold us
+		_ = c.streams.stdin.SetWriteDeadline(time.Now().Add(endTime))
+	}
 	if c.session != nil && c.session.Exit() == nil {
 		select {
 		case <-c.exited:
@@ -298,8 +309,12 @@ func (c *container) release(clean bool) error {
 			errs = append(errs, c.slot.Abandon())
 		}
 	}
-	if c.lease != nil && clean {
+	switch {
+	case c.lease == nil:
+	case clean:
 		errs = append(errs, c.lease.Release())
+	default: // a sweep of ours or of a neighbour tries again while this process lives
+		errs = append(errs, c.lease.Abandon())
 	}
 	return errors.Join(errs...)
 }

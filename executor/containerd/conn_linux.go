@@ -153,7 +153,14 @@ func (c *conn) within(ctx context.Context, d time.Duration) (context.Context, co
 
 func (c *conn) tasks() tasks.TasksClient     { return c.client.TaskService() }
 func (c *conn) containers() containers.Store { return c.client.ContainerService() }
-func (c *conn) close() error                 { return c.client.Close() }
+
+// close also removes the directory of runc's notes for the namespace, if nothing is in it: runc leaves it.
+func (c *conn) close() error {
+	if c.sameFiles {
+		_ = os.Remove(filepath.Join(runcNotes, c.ns))
+	}
+	return c.client.Close()
+}
 
 // again repeats a deletion. What is not there any more is deleted.
 func (c *conn) again(ctx context.Context, op string, f func(context.Context) error) error {

@@ -86,11 +86,9 @@ func (r *run) rlimits() []supervise.Rlimit {
 	same := func(resource int, value uint64) supervise.Rlimit {
 		return supervise.Rlimit{Resource: resource, Soft: value, Hard: value}
 	}
-	return []supervise.Rlimit{
+	list := []supervise.Rlimit{
 		same(unix.RLIMIT_CORE, 0),
-		same(unix.RLIMIT_MSGQUEUE, 0),
 		same(unix.RLIMIT_RTPRIO, 0),
-		same(unix.RLIMIT_NICE, 0),
 		same(unix.RLIMIT_NOFILE, uint64(r.limits.OpenFiles)),
 		same(unix.RLIMIT_FSIZE, uint64(r.limits.FileSize)),
 		same(unix.RLIMIT_MEMLOCK, lockedMemory),
@@ -98,6 +96,10 @@ func (r *run) rlimits() []supervise.Rlimit {
 		// The soft limit sends SIGXCPU, which tells; the hard one sends SIGKILL, which does not.
 		{Resource: unix.RLIMIT_CPU, Soft: seconds, Hard: seconds + 1},
 	}
+	if r.ex.runtime.gvisor { // its kernel lets nobody set the others
+		return list
+	}
+	return append(list, same(unix.RLIMIT_MSGQUEUE, 0), same(unix.RLIMIT_NICE, 0))
 }
 
 // enforced says for every limit and every promised capability what really holds it in this run.

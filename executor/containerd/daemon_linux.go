@@ -70,7 +70,11 @@ func StartDaemon(ctx context.Context, c DaemonConfig) (*Daemon, error) {
 	if err := os.WriteFile(d.configFile(), []byte(daemonConfig(v, dir)), 0o600); err != nil {
 		return nil, daemonError("no configuration", "set DaemonConfig.Dir", err)
 	}
+	left := exists(filepath.Join(dir, "root"))
 	if err := d.start(ctx); err != nil {
+		if left { // by an earlier daemon, whose boxes may live: without the directory nobody could end them
+			return nil, errors.Join(err, d.stop())
+		}
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil

@@ -69,7 +69,7 @@ func (c *conn) wait(ctx context.Context, id string) exit {
 			return exit{status: r.GetExitStatus()}
 		case ctx.Err() != nil:
 			return exit{err: fmt.Errorf("wait for %s: %w", id, context.Cause(ctx))}
-		case !errdefs.IsUnavailable(err) && !errdefs.IsDeadlineExceeded(err) && !errdefs.IsUnknown(err):
+		case !errdefs.IsUnavailable(err) && !errdefs.IsDeadlineExceeded(err) && !errdefs.IsUnknown(err) && !errdefs.IsCanceled(err):
 			return exit{err: explain("wait for "+id, err)}
 		}
 		select {

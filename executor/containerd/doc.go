@@ -16,7 +16,9 @@
 //
 // A box ends with its run. If the host program is killed, the box loses its input and ends by itself; what it was made of is
 // removed by the next executor, in [New] or within Config.SweepEvery. A daemon that is started anew in the middle of a run
-// loses nothing. With Config.Warm, boxes are made ahead, each for one run that would have got exactly such a box.
+// loses nothing. With Config.Warm, boxes are made ahead, each for one run that would have got exactly such a box. When such a
+// run returns every process of its box is dead; the daemon's record of it, its cgroup and its directory go a moment later, and
+// Close waits for that and returns what could not be removed.
 //
 // # Who is trusted
 //
@@ -52,5 +54,9 @@
 //   - Each set of mounts that runs declare leaves an empty skeleton directory of some 20 files until Close.
 //   - Machines on which several programs use this package from different containers need ranges of their own in Config.IDs:
 //     the locks are in /run/containment/containerd/ids of each.
+//   - The kernel counts inotify instances (fs.inotify.max_user_instances) of all boxes together for the host's root, and contexts
+//     of asynchronous I/O (fs.aio-max-nr) for everybody: a run that takes all of them makes those calls fail elsewhere.
+//   - CPU time of children that nobody waits for and that end between two samples is not in the sum; Limits.Wall and Limits.CPUs
+//     bound it.
 //   - Swap is off and disk and network traffic need no limit; processor caches, memory bandwidth and time are shared.
 package containerd

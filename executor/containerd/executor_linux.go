@@ -169,10 +169,16 @@ func (e *Executor) release() error {
 	if e.conn != nil {
 		errs = append(errs, e.conn.close())
 	}
+	var kept error
 	if e.daemon != nil {
-		errs = append(errs, e.daemon.Close())
+		kept = e.daemon.Close()
+		errs = append(errs, kept)
 	}
-	if e.own != nil {
+	switch {
+	case e.own == nil:
+	case kept != nil: // what is left of it is in the directory, and for a sweep
+		errs = append(errs, e.own.Abandon())
+	default:
 		err := os.RemoveAll(e.dir())
 		if err == nil {
 			err = e.own.Release()

@@ -4,7 +4,13 @@
 
 package containerd
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/executor/containerd/internal/box"
+)
 
 // Kill kills the daemon as a crash would, and leaves everything else.
 func (d *Daemon) Kill() {
@@ -17,3 +23,35 @@ func (d *Daemon) Kill() {
 
 // Restart starts it again over what is there.
 func (d *Daemon) Restart(ctx context.Context) error { return d.start(ctx) }
+
+// PeerSpec is the OCI specification of the box of a run, with the run's program as process 1, for another client of the same
+// daemon. The ids in it are taken until release is called.
+func (e *Executor) PeerSpec(ctx context.Context, spec executor.Spec, id string) (text []byte, release func() error, err error) {
+	r := e.newRun(spec)
+	if r.want, err = e.look(spec); err != nil {
+		return nil, nil, err
+	}
+	rules := box.Rules{MaxBytes: e.config.WorkspaceBytes, MaxFiles: e.config.WorkspaceFiles}
+	if r.packed, err = box.Pack(ctx, e.dir(), spec.Workspace, rules); err != nil {
+		return nil, nil, err
+	}
+	defer r.packed.Close()
+	if err := r.makePlan(); err != nil {
+		return nil, nil, err
+	}
+	slot, err := e.slots.take(ctx, e.destroyBox)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := r.plan
+	p.FirstID, p.Cgroup = e.slots.base(slot), e.cgroupPath(id)
+	supervisor, err := e.supervisor.forSlot(p.FirstID)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Supervisor = e.see(supervisor)
+	oci := p.spec()
+	oci.Process.Args = spec.Args
+	text, err = json.Marshal(oci)
+	return text, slot.Release, err
+}

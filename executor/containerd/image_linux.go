@@ -135,7 +135,11 @@ func (c *conn) addLayer(ctx context.Context, r rootfs, below string, layer []byt
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done(context.WithoutCancel(ctx))) }()
+	defer func() {
+		ctx, cancel := apart(ctx)
+		defer cancel()
+		err = errors.Join(err, done(ctx))
+	}()
 	desc := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: sum, Size: int64(len(layer))}
 	if err := content.WriteBlob(ctx, c.client.ContentStore(), "containment-"+sum.Encoded(), bytes.NewReader(layer), desc); err != nil {
 		return err
@@ -153,7 +157,9 @@ func (c *conn) addLayer(ctx context.Context, r rootfs, below string, layer []byt
 	if err == nil || errdefs.IsAlreadyExists(err) { // somebody else made the same
 		return nil
 	}
-	return errors.Join(err, service.Remove(context.WithoutCancel(ctx), temporary))
+	ctx, cancel := apart(ctx)
+	defer cancel()
+	return errors.Join(err, service.Remove(ctx, temporary))
 }
 
 // mountPointLayer is a layer with the directories that a box needs. It is the same every time.

@@ -42,13 +42,27 @@ func (e *Executor) look(spec executor.Spec) (wanted, error) {
 		if err != nil {
 			return w, &executor.SetupError{Step: "mount", Err: err}
 		}
-		source, known := e.daemonPath(filepath.Clean(m.Source))
-		if !known {
-			return w, e.unknownPath(fmt.Sprintf("Mounts[%d]", i), m.Source)
+		source, err := e.sourceOf(fmt.Sprintf("Mounts[%d]", i), m.Source)
+		if err != nil {
+			return w, err
 		}
 		w.add(bind{source, target}, dir)
 	}
 	return w, nil
+}
+
+// sourceOf says where the daemon sees a file. Links are resolved here: they lead somewhere else among the daemon's files, to
+// which nothing that was vouched for or examined applies.
+func (e *Executor) sourceOf(field, path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", &executor.SetupError{Step: "mount", Err: err}
+	}
+	source, known := e.daemonPath(real)
+	if !known {
+		return "", e.unknownPath(field, path)
+	}
+	return source, nil
 }
 
 // unknownPath refuses what might be another file for the daemon.
@@ -122,9 +136,9 @@ func (e *Executor) lookAtReads(reads []string) (w wanted, err error) {
 		if err != nil {
 			return w, err
 		}
-		source, known := e.daemonPath(clean)
-		if !known {
-			return w, e.unknownPath("Root.Reads", clean)
+		source, err := e.sourceOf("Root.Reads", clean)
+		if err != nil {
+			return w, err
 		}
 		w.add(bind{source, clean}, dir)
 	}

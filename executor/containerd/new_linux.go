@@ -80,7 +80,10 @@ func (e *Executor) checkConfig(context.Context) error {
 		bad("Root.Reads are for the skeleton; declare Spec.Mounts instead")
 	}
 	if c.WorkspaceBytes < 0 || c.WorkspaceFiles < 0 || c.SweepEvery < 0 || c.Warm.Size < 0 || c.Warm.MaxIdle < 0 || c.Warm.Fillers < 0 || c.IDs.Boxes < 0 {
-		bad(" has a negative number; zero takes the default")
+		errs = append(errs, errors.New("Config has a negative number; zero takes the default"))
+	}
+	if c.Warm.Size > 0 && c.Warm.Size >= c.IDs.Boxes {
+		bad("Warm.Size %d leaves no ids for runs: Config.IDs has %d ranges", c.Warm.Size, c.IDs.Boxes)
 	}
 	for i, m := range c.DaemonPath {
 		if !filepath.IsAbs(m.From) || !filepath.IsAbs(m.To) || m.From != filepath.Clean(m.From) {

@@ -122,14 +122,14 @@ func (p plan) mounts() []specs.Mount {
 		tmpfs("/run", volume{runBytes, 128}, "0755", "noexec", "ro"),
 		tmpfs("/tmp", p.Temp, "1777"),
 		tmpfs(box.Mount, p.Work, "0755"),
-		readOnly(bind{p.Supervisor, box.SupervisorDir}),
+		p.readOnly(bind{p.Supervisor, box.SupervisorDir}),
 	}
 	binds := slices.Clone(p.Binds)
 	slices.SortStableFunc(binds, func(a, b bind) int {
 		return cmp.Compare(strings.Count(path.Clean(a.Target), "/"), strings.Count(path.Clean(b.Target), "/"))
 	})
 	for _, b := range binds {
-		list = append(list, readOnly(b))
+		list = append(list, p.readOnly(b))
 	}
 	return list
 }
@@ -141,10 +141,14 @@ func tmpfs(target string, v volume, mode string, more ...string) specs.Mount {
 	return specs.Mount{Destination: target, Type: "tmpfs", Source: "tmpfs", Options: options}
 }
 
-func readOnly(b bind) specs.Mount {
-	return specs.Mount{
-		Destination: b.Target, Type: "bind", Source: b.Source, Options: []string{"rbind", "ro", "nosuid", "nodev", "rprivate"},
+// readOnly shows a bind. Options without "r" hold for the mount itself and not for what is mounted below its source on the
+// host, which everybody may be able to write to. gVisor knows only those, and serves everything below as one mount.
+func (p plan) readOnly(b bind) specs.Mount {
+	options := []string{"rbind", "ro", "nosuid", "nodev", "rprivate"}
+	if !p.GVisor {
+		options = append(options, "rro", "rnosuid", "rnodev")
 	}
+	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}
 }
 
 func (p plan) linux() *specs.Linux {

@@ -107,6 +107,9 @@ func TestSpecCannotBeLooser(t *testing.T) {
 		if m.Type == "bind" && (!slices.Contains(m.Options, "ro") || !slices.Contains(m.Options, "rbind")) {
 			t.Errorf("%s is a bind with %q", m.Destination, m.Options)
 		}
+		if m.Type == "bind" && !slices.Contains(m.Options, "rro") {
+			t.Errorf("what is mounted below %s may be written to: %q", m.Destination, m.Options)
+		}
 		if m.Type != "proc" && !slices.Contains(m.Options, "nodev") || !slices.Contains(m.Options, "nosuid") {
 			t.Errorf("%s has %q", m.Destination, m.Options)
 		}

@@ -26,7 +26,10 @@ func stopDaemonOf(dir string) error {
 // killShims kills the shims of a box of which the daemon knows nothing: if a client dies while a task is being made, the
 // daemon may give the task up and forget the shim.
 func (c *conn) killShims(id string) error {
-	return killMatching(fmt.Appendf(nil, "\x00-namespace\x00%s\x00-id\x00%s\x00-address\x00%s\x00", c.ns, id, c.address))
+	return errors.Join(
+		killMatching(fmt.Appendf(nil, "\x00-namespace\x00%s\x00-id\x00%s\x00-address\x00%s\x00", c.ns, id, c.address)),
+		killMatching(fmt.Appendf(nil, "\x00-namespace\x00%s\x00-address\x00%s\x00-id\x00%s\x00", c.ns, c.address, id)), // gVisor's
+	)
 }
 
 // Where shims keep their sockets and runc its notes, whatever the daemon's own directories are (containerd 1.6 to 2.4).

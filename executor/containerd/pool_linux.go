@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/evoseal/containment/executor"
 )
 
 // pool keeps boxes ready, each up to the first word of its process 1. A box fits a run only if the run would have got
@@ -21,12 +23,14 @@ type pool struct {
 	wake    chan struct{}
 	stop    context.CancelFunc
 	fillers sync.WaitGroup
+	burying chan struct{} // one for each box that is being removed beside runs
 
 	mu     sync.Mutex
 	kind   *kind        // what boxes are made for; nil before the first run
 	ready  []*container // oldest first
 	making int
 	closed bool
+	failed []error // boxes that could not be removed, for Close
 }
 
 // kind is what boxes have in common that can stand in for each other.
@@ -46,7 +50,9 @@ func newPool(e *Executor) *pool {
 		return nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &pool{ex: e, size: w.Size, maxIdle: w.MaxIdle, wake: make(chan struct{}, 1), stop: stop}
+	p := &pool{
+		ex: e, size: w.Size, maxIdle: w.MaxIdle, wake: make(chan struct{}, 1), stop: stop, burying: make(chan struct{}, w.Size),
+	}
 	for range w.Fillers {
 		p.fillers.Go(func() { p.fill(ctx) })
 	}
@@ -111,9 +117,40 @@ func (p *pool) discard(boxes []*container) {
 	}
 }
 
+// bury removes a box of which no process is alive, beside everything else. It returns false if as many as the pool has are
+// being removed already: who makes boxes faster than they go has to wait for them.
+func (p *pool) bury(c *container) bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case p.burying <- struct{}{}:
+	default:
+		return false
+	}
+	p.fillers.Go(func() {
+		defer func() { <-p.burying }()
+		p.report(c.destroy(context.Background()))
+	})
+	return true
+}
+
+// maxFailed bounds what Close returns.
+const maxFailed = 32
+
+// report logs what went wrong outside of runs, and keeps what is left for Close.
 func (p *pool) report(err error) {
-	if err != nil {
-		p.ex.config.Logger.Warn("a box could not be kept warm", slog.Any("error", err))
+	if err == nil {
+		return
+	}
+	p.ex.config.Logger.Warn("a box could not be kept warm or be removed", slog.Any("error", err))
+	if _, left := errors.AsType[*executor.CleanupError](err); !left {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.failed) < maxFailed {
+		p.failed = append(p.failed, err)
 	}
 }
 
@@ -131,7 +168,13 @@ func (p *pool) fill(ctx context.Context) {
 	pause := firstPause
 	for {
 		made, err := p.one(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() != nil {
+			if _, left := errors.AsType[*executor.CleanupError](err); left {
+				p.report(err)
+			}
+			return
+		}
+		if err != nil {
 			p.report(err)
 			select {
 			case <-ctx.Done():
@@ -202,7 +245,7 @@ func (p *pool) close() error {
 	p.ready = nil
 	p.mu.Unlock()
 	p.fillers.Wait()
-	var errs []error
+	errs := p.failed // nobody else is there
 	for _, c := range boxes {
 		errs = append(errs, c.destroy(context.Background()))
 	}

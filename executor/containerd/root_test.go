@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ func exit7() []byte {
 	return b.Bytes()
 }
 
-// file is one entry of an archive.
+// file is one entry of an archive. A symbolic link has its target as data.
 type file struct {
 	name string
 	mode int64
@@ -50,9 +51,12 @@ func tarOf(t *testing.T, files []file) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), Typeflag: tar.TypeReg}
-		if strings.HasSuffix(f.name, "/") {
+		h := &tar.Header{Name: f.name, Mode: f.mode & 0o7777, Size: int64(len(f.data)), Typeflag: tar.TypeReg}
+		switch {
+		case strings.HasSuffix(f.name, "/"):
 			h.Typeflag = tar.TypeDir
+		case fs.FileMode(f.mode)&fs.ModeSymlink != 0:
+			h.Typeflag, h.Linkname, h.Size, f.data = tar.TypeSymlink, string(f.data), 0, nil
 		}
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
@@ -67,8 +71,8 @@ func tarOf(t *testing.T, files []file) []byte {
 	return b.Bytes()
 }
 
-// archive writes an OCI image of one layer to a file.
-func archive(t *testing.T, files []file) string {
+// archive writes an OCI image of one layer to a file. Its configuration names what must not come into a box.
+func archive(t *testing.T, files []file, env ...string) string {
 	t.Helper()
 	blobs := map[string][]byte{}
 	add := func(data []byte) map[string]any {
@@ -90,7 +94,7 @@ func archive(t *testing.T, files []file) string {
 	layer := typed("layer.v1.tar", add(tarOf(t, files)))
 	config := typed("config.v1+json", add(text(map[string]any{
 		"architecture": "amd64", "os": "linux",
-		"config": map[string]any{"Env": []string{"IMAGE_SECRET=1"}, "User": "0", "WorkingDir": "/proc/self/fd/7", "Entrypoint": []string{"/bin/seven"}},
+		"config": map[string]any{"Env": append(env, "IMAGE_SECRET=1"), "User": "0", "WorkingDir": "/proc/self/fd/7", "Entrypoint": []string{"/bin/seven"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []any{layer["digest"]}},
 	})))
 	manifest := typed("manifest.v1+json", add(text(map[string]any{

@@ -107,8 +107,13 @@ func (r *run) cleanup(ctx context.Context) error {
 	return r.destroy(ctx)
 }
 
+// destroy removes the box. Of a warm one every process is dead when Run returns, and with process 1 the kernel has dropped its
+// mounts; the record, the group and the directory that are left go beside the next run.
 func (r *run) destroy(ctx context.Context) error {
 	if r.box == nil {
+		return nil
+	}
+	if r.warm && r.box.dead(ctx) && r.ex.pool.bury(r.box) {
 		return nil
 	}
 	return r.box.destroy(ctx)
@@ -118,7 +123,7 @@ func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, e
 	setup, cancel := context.WithTimeoutCause(ctx, setupTime, errors.New("the set-up took too long"))
 	defer cancel()
 	if err := r.prepare(setup); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !errors.As(err, new(*executor.CleanupError)) {
 			return &executor.Result{Cause: executor.CauseCancelled, ExitCode: -1, Detail: "cancelled during set-up"}, nil
 		}
 		return nil, err

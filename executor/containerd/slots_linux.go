@@ -62,6 +62,28 @@ func (s *slots) base(slot *lease.Slot) uint32 { return s.first + (slot.UID-s.fir
 
 func (s *slots) close() error { return s.locks.Close() }
 
+// giveBack releases the range of a box that was swept, unless somebody else had it since: a living box has it, or another
+// dead one, which is not swept yet.
+func (s *slots) giveBack(uid uint32, box string) error {
+	if uid == 0 {
+		return nil
+	}
+	slot, err := s.locks.TakeUID(uid)
+	if _, foreign := errors.AsType[*lease.RangeError](err); errors.Is(err, lease.ErrNoSlot) || foreign {
+		return nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case slot.Dirty && filepath.Base(slot.Left) != box:
+		return slot.Abandon()
+	}
+	if used, err := idsInUse(s.base(slot)); err != nil || used { // whatever the daemon said
+		return errors.Join(err, slot.Abandon())
+	}
+	return slot.Release()
+}
+
 // maxBusySlots is the number of ranges in use by strangers before that is an error.
 const maxBusySlots = 16
 

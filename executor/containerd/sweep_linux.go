@@ -72,7 +72,7 @@ func (e *Executor) sweepBox(ctx context.Context, rec lease.Record) error {
 	if err := e.destroyBox(ctx, rec.ID); err != nil {
 		return err
 	}
-	return removeDirs(rec)
+	return errors.Join(removeDirs(rec), e.slots.giveBack(rec.UID, rec.ID))
 }
 
 // sweepExecutor removes the directory of a dead program's executor. If there is a private daemon in it, that is taken over:

@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	good := func() box.Hello {
 		h := box.Hello{
 			PID: 1, Permitted: capabilityBits, Effective: capabilityBits, Bounding: capabilityBits, NoNewPrivs: true, Seccomp: 2,
-			Hostname: Hostname, Interfaces: []string{"lo"},
+			Hostname: Hostname, Interfaces: []string{"lo"}, UIDMap: "0 1879048192 65536", GIDMap: "0 1879048192 65536",
 		}
 		for target, v := range map[string]volume{box.Mount: p.Work, "/tmp": p.Temp, "/dev/shm": p.Shm} {
 			h.Mounts = append(h.Mounts, box.Mounted{Target: target, Type: "tmpfs", Options: "rw", Size: v.Bytes, Inodes: v.Inodes})
@@ -102,11 +102,20 @@ func TestCheck(t *testing.T) {
 		"no_new_privs": func(h *box.Hello) { h.NoNewPrivs = false }, "seccomp": func(h *box.Hello) { h.Seccomp = 0 },
 		"network": func(h *box.Hello) { h.Interfaces = []string{"eth0", "lo"} }, "no network": func(h *box.Hello) { h.Interfaces = nil },
 		"hostname": func(h *box.Hello) { h.Hostname = "host" }, "environment": func(h *box.Hello) { h.Environment = 2 },
-		"size":    func(h *box.Hello) { h.Mounts[0].Size *= 2 },
-		"inodes":  func(h *box.Hello) { h.Mounts[1].Inodes *= 2 },
-		"kind":    func(h *box.Hello) { h.Mounts[2].Type = "ext4" },
-		"missing": func(h *box.Hello) { h.Mounts = h.Mounts[1:] },
-		"written": func(h *box.Hello) { h.Mounts[len(h.Mounts)-1].Options = "rw" },
+		"size":      func(h *box.Hello) { h.Mounts[0].Size *= 2 },
+		"inodes":    func(h *box.Hello) { h.Mounts[1].Inodes *= 2 },
+		"kind":      func(h *box.Hello) { h.Mounts[2].Type = "ext4" },
+		"missing":   func(h *box.Hello) { h.Mounts = h.Mounts[1:] },
+		"written":   func(h *box.Hello) { h.Mounts[len(h.Mounts)-1].Options = "rw" },
+		"user ids":  func(h *box.Hello) { h.UIDMap = "0 0 4294967295" },
+		"group ids": func(h *box.Hello) { h.GIDMap = "" },
+		"namespace": func(h *box.Hello) { h.Namespaces = ourNamespaces()[3:4] },
+		"below": func(h *box.Hello) {
+			h.Mounts = append(h.Mounts, box.Mounted{Target: "/opt/sdk/more", Type: "tmpfs", Options: "rw"})
+		},
+		"too many": func(h *box.Hello) {
+			h.Mounts = append(h.Mounts, make([]box.Mounted, box.MaxListed)...)
+		},
 		"covered": func(h *box.Hello) {
 			h.Mounts = append(h.Mounts, box.Mounted{Target: "/", Type: "tmpfs", Options: "rw"})
 		},

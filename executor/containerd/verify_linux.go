@@ -45,6 +45,14 @@ func (p plan) check(h box.Hello) error {
 	if h.Hostname != Hostname {
 		bad("the hostname is %q", h.Hostname)
 	}
+	if ids := fmt.Sprintf("0 %d %d", p.FirstID, IDsPerBox); !p.GVisor && (h.UIDMap != ids || h.GIDMap != ids) {
+		bad("the ids are mapped as %q and %q instead of %q", h.UIDMap, h.GIDMap, ids)
+	}
+	for _, ns := range h.Namespaces {
+		if !p.GVisor && slices.Contains(ourNamespaces(), ns) {
+			bad("the namespace %s is ours", ns)
+		}
+	}
 	errs = append(errs, p.checkMounts(h.Mounts)...)
 	if len(errs) == 0 {
 		return nil
@@ -53,25 +61,43 @@ func (p plan) check(h box.Hello) error {
 		Err: errors.Join(errs...)}
 }
 
+// ourNamespaces are those of this process, which no box may be in.
+func ourNamespaces() (list []string) {
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
+		if ns, err := os.Readlink("/proc/self/ns/" + kind); err == nil {
+			list = append(list, ns)
+		}
+	}
+	return list
+}
+
 // checkMounts demands the sizes, and that what is declared is read-only.
 func (p plan) checkMounts(mounts []box.Mounted) (errs []error) {
+	if len(mounts) >= box.MaxListed {
+		errs = append(errs, fmt.Errorf("there are more mounts than can be looked at: %d", len(mounts)))
+	}
 	last := map[string]box.Mounted{}
 	for _, m := range mounts {
 		last[m.Target] = m
+		if below(m.Target, targets(p.Binds)...) && !isReadOnly(m) {
+			errs = append(errs, fmt.Errorf("%s, below a mount, is not read-only: %+v", m.Target, m))
+		}
 	}
 	for target, v := range map[string]volume{box.Mount: p.Work, "/tmp": p.Temp, "/dev/shm": p.Shm} {
 		m, ok := last[target]
-		if !ok || m.Type != "tmpfs" || m.Size > v.Bytes+pageSize || m.Inodes > v.Inodes {
+		if !ok || m.Type != "tmpfs" || m.Size > v.Bytes+pageSize || m.Inodes > v.Inodes && !p.GVisor {
 			errs = append(errs, fmt.Errorf("%s is %+v instead of a tmpfs of %d bytes and %d inodes", target, m, v.Bytes, v.Inodes))
 		}
 	}
 	for _, target := range append([]string{"/", box.SupervisorDir}, targets(p.Binds)...) {
-		if m, ok := last[target]; !ok || !slices.Contains(strings.Split(m.Options, ","), "ro") {
+		if m, ok := last[target]; !ok || !isReadOnly(m) {
 			errs = append(errs, fmt.Errorf("%s is not read-only: %+v", target, m))
 		}
 	}
 	return errs
 }
+
+func isReadOnly(m box.Mounted) bool { return slices.Contains(strings.Split(m.Options, ","), "ro") }
 
 func targets(binds []bind) (list []string) {
 	for _, b := range binds {
@@ -96,6 +122,12 @@ func (e *Executor) prove(ctx context.Context) error {
 		return fmt.Errorf("a trial run of \"true\" ended as %v: %s", result.Cause, result.Detail)
 	}
 	e.caps = e.capabilities(r)
+	if e.runtime.gvisor && !e.caps.Has(executor.OwnKernel) {
+		return &DaemonError{
+			Op: "runtime", Reason: e.runtime.name + " is called a gVisor, and its boxes do not show a kernel of their own",
+			Fix: "check Config.Runtime.ConfigPath",
+		}
+	}
 	return nil
 }
 

@@ -132,3 +132,13 @@ func (l *Lease) Release() (err error) {
 	}
 	return nil
 }
+
+// Abandon lets go of the lease without removing it: what it names is left to the next sweep, which may be the holder's own.
+// Only the first call of Release or Abandon has an effect.
+func (l *Lease) Abandon() (err error) {
+	l.once.Do(func() { err = unlock(l.fd) })
+	if err != nil {
+		return fmt.Errorf("lease: abandon %q: %w", l.dir.dir.join(l.record.ID), err)
+	}
+	return nil
+}

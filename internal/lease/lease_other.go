@@ -37,6 +37,9 @@ type Lease struct{ record Record }
 // Record returns what the lease names.
 func (l *Lease) Record() Record { return l.record }
 
+// Abandon fails.
+func (*Lease) Abandon() error { return unsupported() }
+
 // Release fails.
 func (*Lease) Release() error { return unsupported() }
 

@@ -188,3 +188,37 @@ func TestManySweeps(t *testing.T) {
 		t.Errorf("%d of %d were cleaned, left: %v", len(times), leases, left)
 	}
 }
+
+// What its holder gave up on is swept while the holder lives, and not before.
+func TestSweepAbandoned(t *testing.T) {
+	t.Parallel()
+	d := open(t, t.TempDir())
+	rec := lease.Record{ID: lease.NewID()}
+	l, err := d.Acquire(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var swept []string
+	sweep := func() {
+		t.Helper()
+		err := d.Sweep(t.Context(), func(_ context.Context, rec lease.Record) error {
+			swept = append(swept, rec.ID)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sweep(); len(swept) != 0 {
+		t.Fatalf("swept %q, which is held", swept)
+	}
+	if err := errors.Join(l.Abandon(), l.Release()); err != nil { // the second does nothing
+		t.Fatal(err)
+	}
+	if sweep(); len(swept) != 1 || swept[0] != rec.ID {
+		t.Errorf("swept %q", swept)
+	}
+	if sweep(); len(swept) != 1 {
+		t.Errorf("swept %q again", swept)
+	}
+}

@@ -38,11 +38,13 @@ var table = map[string]component{
 	"prlimit":    tool("util-linux", "prlimit", "--version"),
 	"runc":       tool("runc", "runc", "--version"),
 	"containerd": tool("containerd", "containerd", "--version"),
-	"git":        tool("git", "git", "--version"),
-	"python3":    tool("python3", "python3", "-c", "pass"),
-	"node":       tool("nodejs", "node", "-e", "0"),
-	"cc":         tool("gcc and libc6-dev", "cc", "--version"),
-	"go":         {everybody, once(probeGo), "install Go from go.dev and put its bin directory into PATH"},
+	"runsc": {nobodyUnlessNamed, once(probeRunsc), "put runsc, containerd-shim-runsc-v1 and a containerd from 1.7 on first in PATH; " +
+		"executor/containerd/GVISOR.md says where they come from"},
+	"git":     tool("git", "git", "--version"),
+	"python3": tool("python3", "python3", "-c", "pass"),
+	"node":    tool("nodejs", "node", "-e", "0"),
+	"cc":      tool("gcc and libc6-dev", "cc", "--version"),
+	"go":      {everybody, once(probeGo), "install Go from go.dev and put its bin directory into PATH"},
 	"go-caches": {everybody, once(probeGoCaches), "give the caller a HOME that it owns, or GOCACHE and GOMODCACHE " +
 		"that it can use; `make test` does"},
 	"bubblewrap": {everybody, once(probeBubblewrap), "apt-get install bubblewrap, and allow unprivileged user namespaces"},

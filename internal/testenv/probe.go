@@ -91,3 +91,32 @@ func runQuietly(cmd *exec.Cmd) error {
 	}
 	return nil
 }
+
+// probeRunsc asks for gVisor and a daemon that can start its shim. PATH alone counts: what the system has is often too old.
+func probeRunsc() error {
+	for _, name := range []string{"runsc", "containerd-shim-runsc-v1"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return err
+		}
+	}
+	path, err := exec.LookPath("containerd")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var major, minor int
+	for _, word := range strings.Fields(string(out)) {
+		if n, _ := fmt.Sscanf(strings.TrimPrefix(word, "v"), "%d.%d.", &major, &minor); n == 2 {
+			break
+		}
+	}
+	if major < 1 || major == 1 && minor < 7 {
+		return fmt.Errorf("%s is %q, and a shim of gVisor needs 1.7", path, bytes.TrimSpace(out))
+	}
+	return nil
+}

@@ -4,7 +4,10 @@
 //
 // The one for containers brings a large client with it, so it is compiled in only on request:
 //
-//	go run -tags containerd ./examples/evolve -executor containerd
+//	CGO_ENABLED=0 go run -tags containerd ./examples/evolve -executor containerd
+//
+// Without cgo the program is static. It proves a container by attacks that are the program itself, and a container in which
+// nothing was declared has no loader for one that is not.
 //
 // # What it does not do
 //

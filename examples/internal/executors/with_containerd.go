@@ -10,7 +10,9 @@ import (
 	"github.com/evoseal/containment/executor/containerd"
 )
 
-// openContainerd uses the daemon that runs already.
+// openContainerd uses the daemon that runs already, or starts one of its own that ends with the executor.
 func openContainerd(ctx context.Context, o Options) (Closer, error) {
-	return containerd.New(ctx, containerd.Config{DangerAllowOldRuntime: o.AllowOldRuntime, Logger: o.Logger})
+	return containerd.New(ctx, containerd.Config{
+		Managed: true, DangerAllowOldRuntime: o.AllowOldRuntime, Logger: o.Logger,
+	})
 }

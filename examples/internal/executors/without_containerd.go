@@ -15,6 +15,6 @@ func openContainerd(context.Context, Options) (Closer, error) {
 	return nil, &executor.UnsupportedError{
 		Executor: "containerd",
 		Reason:   "this program was built without it",
-		Fix:      "build it in, as root and with containerd running: go run -tags containerd ./examples/…",
+		Fix:      "as root, with containerd installed: CGO_ENABLED=0 go run -tags containerd ./examples/…",
 	}
 }

@@ -15,8 +15,8 @@ func group(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// killGroup ends what the program has left in its group. The number cannot have been given to others: a group lives as long
-// as one of its members, and without any there is nothing to kill.
+// killGroup ends what the program has left in its group. As long as a member lives, the number belongs to the group; if
+// there is none, it could in theory be given to others at once, but kernels hand numbers out in turn.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

@@ -16,7 +16,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	b := &breeder{rand.New(rand.NewPCG(1, 2)), 150}
 	parents := []Expr{{{Op: Neg}, {Op: Gap}}}
-	for range 5000 {
+	for range 2000 {
 		e := b.child(parents[b.random.IntN(len(parents))], parents[b.random.IntN(len(parents))])
 		if !e.valid(Number) {
 			t.Fatalf("bred what is not valid: %v", []Gene(e))

@@ -162,6 +162,9 @@ func (g *Generator) ask(ctx context.Context, messages []message) (text string, s
 			if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStatus) {
 				spent.Tokens += estimate(len(body)) // it was read by the other side, as far as we know
 			}
+			if errors.Is(err, ErrTooLarge) {
+				spent.Tokens += estimate(int(g.config.MaxAnswer)) // and so much was written
+			}
 			return "", spent, err
 		}
 		text, tokens, err := g.read(answer, len(body))

@@ -172,7 +172,7 @@ func TestBad(t *testing.T) {
 		"wrong key":        {status(401, `{"error":{"message":"no"}}`), openai.ErrStatus},
 		"broken":           {status(500, "\x1b[2Joops"), openai.ErrStatus},
 		"no content":       {status(204, ""), openai.ErrStatus},
-		"elsewhere":        {http.RedirectHandler("http://127.0.0.1:1/", 307).ServeHTTP, openai.ErrStatus},
+		"elsewhere":        {http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, openai.ErrStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

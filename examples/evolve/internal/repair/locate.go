@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"hash/maphash"
 	"path"
 	"regexp"
 	"slices"
@@ -186,20 +187,27 @@ func order(changes []change, at places) []change {
 	slices.SortStableFunc(ranked, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(costs[a], costs[b]), cmp.Compare(a.file.path, b.file.path), cmp.Compare(a.start, b.start))
 	})
-	type result struct {
-		path, text string
-		start, end int
-	}
-	seen := map[result]bool{}
+	seen := map[uint64]bool{}
 	var sorted []change
+	var h maphash.Hash
 	for _, c := range ranked {
-		r := result{c.file.path, c.text, c.start, c.end}
-		if !seen[r] {
-			seen[r] = true
+		if sum := c.sum(&h); !seen[sum] {
+			seen[sum] = true
 			sorted = append(sorted, *c)
 		}
 	}
 	return sorted
+}
+
+// sum tells results apart, with a copy of none of them.
+func (c *change) sum(h *maphash.Hash) uint64 {
+	h.Reset()
+	h.WriteString(c.file.path)
+	h.WriteByte(0)
+	h.Write(c.file.src[:c.start])
+	h.WriteString(c.text)
+	h.Write(c.file.src[c.end:])
+	return h.Sum64()
 }
 
 // cost says how unlikely a place is.

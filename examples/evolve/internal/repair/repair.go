@@ -60,7 +60,7 @@ func (g *Generator) Next(ctx context.Context, s *variant.State) (variant.Proposa
 		if err != nil {
 			return variant.Proposal{}, err
 		}
-		return variant.Proposal{Edits: []allowlist.Edit{edit}, Note: c.note()}, nil
+		return variant.Proposal{Edits: []allowlist.Edit{edit}, Note: c.note}, nil
 	}
 	return variant.Proposal{}, variant.ErrExhausted
 }
@@ -78,6 +78,7 @@ func surfaceKey(s *variant.State) allowlist.Digest {
 // list is every change of one tree, in the order in which they are tried.
 type list struct {
 	changes  []change
+	position map[string]int // of a change by its note
 	packages []*pkg
 }
 
@@ -91,6 +92,18 @@ func newList(s *variant.State, c Config) *list {
 	}
 	where := locate(s.Baseline, c, l.packages)
 	l.changes = order(l.changes, where)
+	l.position = make(map[string]int, len(l.changes))
+	for i := range l.changes {
+		// The position is found again by the note, so no two may have the same: long texts are cut short in it.
+		note := l.changes[i].describe()
+		for n := 2; ; n++ {
+			if _, taken := l.position[note]; !taken {
+				break
+			}
+			note = fmt.Sprintf("%s (%d)", l.changes[i].describe(), n)
+		}
+		l.changes[i].note, l.position[note] = note, i
+	}
 	return l
 }
 
@@ -98,10 +111,8 @@ func newList(s *variant.State, c Config) *list {
 // accepted variant says nothing about this tree, so the list begins anew.
 func (l *list) after(history []variant.Past) int {
 	for i := len(history) - 1; i >= 0 && !history[i].Accepted; i-- {
-		for n := range l.changes {
-			if l.changes[n].note() == history[i].Note {
-				return n + 1
-			}
+		if n, ok := l.position[history[i].Note]; ok {
+			return n + 1
 		}
 	}
 	return 0
@@ -129,6 +140,7 @@ type change struct {
 	function   string // that it is in, such as "(*T).Name"; "" outside
 	kind       string // of the operator, such as "comparison"
 	cost       int    // of the operator: likely mistakes are cheap
+	note       string // on one line, and unique in a list
 }
 
 // apply returns the changed file.
@@ -138,8 +150,8 @@ func (c change) apply() []byte {
 	return append(append(append(out, src[:c.start]...), c.text...), src[c.end:]...)
 }
 
-// note names the change on one line. It is unique in a list but for changes that are the same.
-func (c change) note() string {
+// describe names the change on one line.
+func (c change) describe() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s → %s", c.file.path, c.line, c.col, c.kind,
 		short(string(c.file.src[c.start:c.end])), short(c.text))
 }

@@ -195,6 +195,23 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestNotes: changes of long expressions that differ in the middle have notes of their own, so that none is tried twice.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n+", 60)
+	s := state("p.go", "package p\n\nfunc F(n, lim int) int { return "+long+"lim+lim+"+long+"n }\n")
+	g, seen := repair.New(repair.Config{}), map[string]bool{}
+	for edit, ok := next(t, g, s); ok; edit, ok = next(t, g, s) {
+		if seen[string(edit.Content)] {
+			t.Fatalf("%s is proposed twice", s.Last().Note)
+		}
+		seen[string(edit.Content)] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("%d changes", len(seen))
+	}
+}
+
 // TestPlaces: what the output or the profile names comes first.
 func TestPlaces(t *testing.T) {
 	t.Parallel()

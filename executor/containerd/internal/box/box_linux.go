@@ -21,6 +21,9 @@ const (
 	SupervisorDir = "/.containment" // read-only, mode 0500, of the box's root: the payload cannot enter
 )
 
+// MaxListed bounds each list in a [Hello].
+const MaxListed = stream.MaxListed
+
 // UID and GID are the payload's ids in a box.
 const UID, GID = 10001, 10001
 

@@ -82,6 +82,9 @@ type Mounted struct {
 	Size, Inodes          int64 // of its file system; 0 if it has no such limit
 }
 
+// MaxListed bounds each list in a [Hello], so that it stays one record.
+const MaxListed = 256
+
 // Hello is what the supervisor found when it began, before it changed anything.
 type Hello struct {
 	Version              int
@@ -100,6 +103,8 @@ type Hello struct {
 	Mounts               []Mounted
 	Rlimits              []supervise.Rlimit
 	Interfaces           []string // of the network namespace
+	UIDMap, GIDMap       string   // of the user namespace, one blank between two fields
+	Namespaces           []string // "net:[4026532000]"
 	Environment, Threads int      // number of variables, and of threads of the supervisor
 }
 
@@ -112,7 +117,7 @@ func (h *Hello) Fields(c wire.Coder) {
 		c.Word(v)
 	}
 	c.Flag(&h.NoNewPrivs)
-	for _, v := range []*string{&h.Groups, &h.BootID, &h.Hostname} {
+	for _, v := range []*string{&h.Groups, &h.BootID, &h.Hostname, &h.UIDMap, &h.GIDMap} {
 		c.Text(v)
 	}
 	wire.Slice(c, &h.Mounts, func(m *Mounted) {
@@ -124,6 +129,7 @@ func (h *Hello) Fields(c wire.Coder) {
 	})
 	wire.Slice(c, &h.Rlimits, func(l *supervise.Rlimit) { l.Fields(c) })
 	wire.Texts(c, &h.Interfaces)
+	wire.Texts(c, &h.Namespaces)
 }
 
 // Tree is a packed tree that follows a job.

@@ -29,6 +29,7 @@ func messages() map[stream.Kind]stream.Message {
 			NoNewPrivs: true, Seccomp: 2, BootID: "b", Hostname: "h", OOMScoreAdj: -11,
 			Mounts:  []stream.Mounted{{Target: "/", Type: "t", Options: "ro", Size: 12, Inodes: 13}},
 			Rlimits: []supervise.Rlimit{{Resource: 1, Soft: 2, Hard: 3}}, Interfaces: []string{"lo"}, Environment: 14, Threads: 15,
+			UIDMap: "0 1 2", GIDMap: "0 3 4", Namespaces: []string{"net:[5]"},
 		},
 		stream.KindJob: &stream.Job{
 			Nonce: [stream.NonceSize]byte{1, 15: 2}, Stage: supervise.Job{Programs: []string{"/p"}, Filter: []byte{1}, UID: -1},

@@ -15,9 +15,6 @@ import (
 	"github.com/evoseal/containment/internal/supervise"
 )
 
-// maxListed bounds lists of things that the box was given, so that hello stays one record.
-const maxListed = 256
-
 // look reads what this process is and has. What cannot be read is left at zero, which claims nothing.
 func look() (*stream.Hello, error) {
 	h := &stream.Hello{
@@ -34,6 +31,8 @@ func look() (*stream.Hello, error) {
 	h.Mounts = mounts()
 	h.Rlimits = rlimits()
 	h.Interfaces = interfaces()
+	h.UIDMap, h.GIDMap = idMap("/proc/self/uid_map"), idMap("/proc/self/gid_map")
+	h.Namespaces = namespaces()
 	return h, nil
 }
 
@@ -83,7 +82,7 @@ func mounts() (list []stream.Mounted) {
 		return nil
 	}
 	for one := range strings.Lines(string(data)) {
-		if m, ok := parseMount(one); ok && len(list) < maxListed {
+		if m, ok := parseMount(one); ok && len(list) < stream.MaxListed {
 			list = append(list, m)
 		}
 	}
@@ -138,8 +137,21 @@ func interfaces() (list []string) {
 		return nil
 	}
 	for one := range strings.Lines(string(data)) {
-		if name, _, ok := strings.Cut(one, ":"); ok && len(list) < maxListed {
+		if name, _, ok := strings.Cut(one, ":"); ok && len(list) < stream.MaxListed {
 			list = append(list, strings.TrimSpace(name))
+		}
+	}
+	return list
+}
+
+// idMap reads how the ids of the user namespace are mapped, with the padding of the kernel taken out.
+func idMap(path string) string { return strings.Join(strings.Fields(line(path)), " ") }
+
+// namespaces lists those of this process.
+func namespaces() (list []string) {
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
+		if ns, err := os.Readlink("/proc/self/ns/" + kind); err == nil {
+			list = append(list, ns)
 		}
 	}
 	return list

@@ -4,6 +4,7 @@ package supervisor
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,9 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	lists := len(h.Mounts) > 0 && len(h.Rlimits) == 16
+	if len(h.Namespaces) != 7 || len(strings.Fields(h.UIDMap)) < 3 || len(strings.Fields(h.GIDMap)) < 3 {
+		t.Errorf("namespaces %q, ids %q and %q", h.Namespaces, h.UIDMap, h.GIDMap)
+	}
 	if h.PID != os.Getpid() || h.UID != os.Geteuid() || h.Threads == 0 || len(h.BootID) != 36 || !lists {
 		t.Errorf("%+v", h)
 	}
