@@ -36,7 +36,9 @@ func (w withDaemon) Close() error { return errors.Join(w.Executor.Close(), w.dae
 
 // containerSubjects are boxes made for each run, and two peers over the same daemon and runtime with the same kinds of
 // namespaces, mounts and limits. The peers have no filter, no ids and no supervisor of their own.
-func containerSubjects(ctx context.Context, dir string, ours func(string, string, executor.Executor, error) subject) ([]subject, error) {
+func containerSubjects(
+	ctx context.Context, dir string, ours func(string, string, executor.Executor, error) subject,
+) ([]subject, error) {
 	daemon, err := containerd.StartDaemon(ctx, containerd.DaemonConfig{Dir: filepath.Join(dir, "daemon")})
 	if errors.Is(err, executor.ErrUnsupported) {
 		return []subject{{name: "containerd", why: err}}, nil
@@ -111,7 +113,9 @@ func makeBundle(dir string) (string, error) {
 			continue
 		}
 		points = append(points, path)
-		mounts = append(mounts, object{"destination": path, "type": "bind", "source": path, "options": []string{"rbind", "ro", "nosuid", "nodev"}})
+		mounts = append(mounts, object{
+			"destination": path, "type": "bind", "source": path, "options": []string{"rbind", "ro", "nosuid", "nodev"},
+		})
 	}
 	for _, point := range points {
 		if err := os.MkdirAll(filepath.Join(root, point), 0o755); err != nil {
@@ -127,7 +131,9 @@ func makeBundle(dir string) (string, error) {
 	limits := executor.DefaultLimits()
 	text, err := json.Marshal(object{
 		"ociVersion": "1.0.2", "root": object{"path": root, "readonly": true}, "hostname": "peer", "mounts": mounts,
-		"process": object{"args": []string{"/bin/true"}, "env": []string{}, "cwd": "/", "user": object{"uid": 0, "gid": 0}, "noNewPrivileges": true},
+		"process": object{
+			"args": []string{"/bin/true"}, "env": []string{}, "cwd": "/", "user": object{"uid": 0, "gid": 0}, "noNewPrivileges": true,
+		},
 		"linux": object{
 			"namespaces": namespaces, "uidMappings": mapping, "gidMappings": mapping,
 			"resources": object{

@@ -27,7 +27,9 @@ var tracesScript string
 func TestSupervisorAttacked(t *testing.T) {
 	testenv.Need(t, "python3")
 	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
-	spec := executor.Spec{Args: []string{"/usr/bin/python3", "-c", supervisorScript}, Workspace: t.TempDir(), Limits: executor.Limits{Output: 1 << 30}}
+	spec := executor.Spec{
+		Args: []string{"/usr/bin/python3", "-c", supervisorScript}, Workspace: t.TempDir(), Limits: executor.Limits{Output: 1 << 30},
+	}
 	r, err := ex.Run(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -47,9 +49,11 @@ func TestSupervisorAttacked(t *testing.T) {
 func TestBoxToBox(t *testing.T) {
 	testenv.Need(t, "python3")
 	const children, limit = "40", 60
-	outside := exec.CommandContext(t.Context(), "/usr/bin/unshare", "--ipc", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
-		"ip link set lo up; mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp; /usr/bin/python3 -c \"$0\" leave 0 & sleep 1; /usr/bin/python3 -c \"$0\" find 0",
-		tracesScript)
+	// In namespaces of its own, so that the control leaves nothing; the two programs are in the same ones.
+	const control = `ip link set lo up; mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp
+		/usr/bin/python3 -c "$0" leave 0 & sleep 1; /usr/bin/python3 -c "$0" find 0`
+	outside := exec.CommandContext(t.Context(), "/usr/bin/unshare", "--ipc", "--net", "--mount", "--pid", "--fork", "--kill-child",
+		"sh", "-c", control, tracesScript)
 	pipe, err := outside.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +74,8 @@ func TestBoxToBox(t *testing.T) {
 	var live output
 	limits := executor.Limits{Processes: limit}
 	spec := func(what string) executor.Spec {
-		return executor.Spec{Args: []string{"/usr/bin/python3", "-c", tracesScript, what, children}, Workspace: t.TempDir(), Limits: limits}
+		args := []string{"/usr/bin/python3", "-c", tracesScript, what, children}
+		return executor.Spec{Args: args, Workspace: t.TempDir(), Limits: limits}
 	}
 	first := spec("leave")
 	first.Stdout = &live
@@ -99,16 +104,27 @@ func TestExhaust(t *testing.T) {
 		cause  executor.Cause
 	}{
 		"memory beyond swap": {"x = bytearray(256 << 20)", small, executor.CauseOutOfMemory},
-		"System V memory": {"import ctypes\nl = ctypes.CDLL(None)\nl.shmat.restype = ctypes.c_void_p\n" +
-			"for i in range(40):\n m = l.shmat(l.shmget(i + 1, 8 << 20, 0o1600), None, 0)\n ctypes.memset(ctypes.c_void_p(m), 1, 8 << 20)",
-			small, executor.CauseOutOfMemory},
-		"memory files": {"import os\nfds = [os.memfd_create('x') for _ in range(40)]\nfor fd in fds: os.write(fd, b'x' * (8 << 20))",
-			small, executor.CauseOutOfMemory},
-		"many small processes that are worth more": {"import os, time\nopen('/proc/self/oom_score_adj', 'w').write('0')\n" +
-			"for _ in range(60):\n if os.fork() == 0:\n  x = bytearray(8 << 20)\n  time.sleep(600)\ntime.sleep(600)",
-			small, executor.CauseOutOfMemory},
-		"a disk larger than the memory": {"f = open('big', 'wb', 0)\nfor _ in range(512): f.write(b'x' * (1 << 20))", greedy, executor.CauseDiskFull},
-		"files in shared memory":        {"for i in range(100_000): open('/dev/shm/%d' % i, 'w').close()", small, executor.CauseDiskFull},
+		"System V memory": {`import ctypes
+l = ctypes.CDLL(None)
+l.shmat.restype = ctypes.c_void_p
+for i in range(40):
+	m = l.shmat(l.shmget(i + 1, 8 << 20, 0o1600), None, 0)
+	ctypes.memset(ctypes.c_void_p(m), 1, 8 << 20)`, small, executor.CauseOutOfMemory},
+		"memory files": {`import os
+for fd in [os.memfd_create("x") for _ in range(40)]:
+	os.write(fd, b"x" * (8 << 20))`, small, executor.CauseOutOfMemory},
+		"many small processes that are worth as much as process 1": {`import os, time
+open("/proc/self/oom_score_adj", "w").write("0")
+for _ in range(60):
+	if os.fork() == 0:
+		x = bytearray(8 << 20)
+		time.sleep(600)
+time.sleep(600)`, small, executor.CauseOutOfMemory},
+		"a disk larger than the memory": {`f = open("big", "wb", 0)
+for _ in range(512):
+	f.write(b"x" * (1 << 20))`, greedy, executor.CauseDiskFull},
+		"files in shared memory": {`for i in range(100_000):
+	open("/dev/shm/%d" % i, "w").close()`, small, executor.CauseDiskFull},
 	} {
 		done := make(chan struct{})
 		go func() {

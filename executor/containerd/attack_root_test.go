@@ -25,6 +25,9 @@ import (
 // link is an entry of an archive that leads elsewhere.
 func link(name, target string) file { return file{name, int64(fs.ModeSymlink) | 0o777, []byte(target)} }
 
+// libraryDirs are where Debian and others keep libraries.
+var libraryDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+
 // shellFiles are programs of this host and what they need, for a root without the host's directories.
 func shellFiles(t *testing.T, programs ...string) (files []file) {
 	t.Helper()
@@ -65,7 +68,7 @@ func shellFiles(t *testing.T, programs ...string) (files []file) {
 			t.Fatal(err)
 		}
 		for _, l := range libraries {
-			for _, dir := range []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+			for _, dir := range libraryDirs {
 				if _, err := os.Stat(filepath.Join(dir, l)); err == nil {
 					add(filepath.Join(dir, l), "lib/"+l, 0o755)
 					break
@@ -84,8 +87,8 @@ func shellFiles(t *testing.T, programs ...string) (files []file) {
 func secretNames() (names []string) {
 	for _, who := range []string{"AWS", "GITHUB", "GOOGLE", "AZURE", "OPENAI", "NPM", "DOCKER", "SSH", "DATABASE", "VAULT"} {
 		for _, what := range []string{
-			"TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "CREDENTIALS", "PRIVATE_KEY", "URL", "AUTH",
-			"PASSPHRASE", "SESSION_TOKEN", "CLIENT_SECRET", "AUTH_SOCK", "CONFIG", "PAT", "WEBHOOK", "DSN", "CERT", "COOKIE",
+			"TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "CREDENTIALS", "PRIVATE_KEY", "URL",
+			"AUTH", "PASSPHRASE", "SESSION_TOKEN", "CLIENT_SECRET", "AUTH_SOCK", "CONFIG", "PAT", "WEBHOOK", "DSN", "CERT", "COOKIE",
 		} {
 			names = append(names, who+"_"+what)
 		}
@@ -193,14 +196,22 @@ func TestRootTricks(t *testing.T) {
 	before := snapshot(t, host)
 	up := strings.Repeat("../", 12) + strings.TrimPrefix(host, "/")
 	for name, links := range map[string][]file{
-		"mount points": {link("proc", up), link("dev", up), link("run", up), link("tmp", up), link("box", up), link(".containment", up)},
-		"absolute":     {link("proc", host), link("dev", "/proc/self/fd"), link("run", "/proc/1/root"), link("box", "/proc/self/cwd")},
-		"below":        {{"dev/", 0o755, nil}, link("dev/null", "/proc/sysrq-trigger"), link("dev/shm", up), link("dev/console", up), link("dev/ptmx", up)},
-		"masks":        {{"proc/", 0o755, nil}, link("proc/kcore", up), link("proc/sys", up), {"sys/", 0o755, nil}, link("sys/firmware", up)},
+		"mount points": {
+			link("proc", up), link("dev", up), link("run", up), link("tmp", up), link("box", up), link(".containment", up),
+		},
+		"absolute": {
+			link("proc", host), link("dev", "/proc/self/fd"), link("run", "/proc/1/root"), link("box", "/proc/self/cwd"),
+		},
+		"below": {
+			{"dev/", 0o755, nil}, link("dev/null", "/proc/sysrq-trigger"), link("dev/shm", up), link("dev/console", up), link("dev/ptmx", up),
+		},
+		"masks": {{"proc/", 0o755, nil}, link("proc/kcore", up), link("proc/sys", up), {"sys/", 0o755, nil}, link("sys/firmware", up)},
 	} {
 		files := append(shellFiles(t, "/bin/sh", "/bin/cat", "/bin/ls"), links...)
 		ex := open(t, socket, containerd.Config{Root: containerd.Root{Archive: archive(t, files)}})
-		script := `for p in /proc /dev /dev/shm /run /tmp /box /box/workspace . .. /sys; do cat $p/marker; echo x > $p/written; done; echo x > /dev/null; ls -ld /proc/self/exe; true`
+		script := `for p in /proc /dev /dev/shm /run /tmp /box /box/workspace . .. /sys; do
+				cat $p/marker; echo x > $p/written
+			done; echo x > /dev/null; ls -ld /proc/self/exe; true`
 		r := mustExit(t, ex, executor.Spec{Args: []string{"/bin/sh", "-c", script}}, 0)
 		if strings.Contains(r.Stdout.String(), "marker") {
 			t.Errorf("%s: the host's marker was read: %q", name, r.Stdout.String())
@@ -219,7 +230,8 @@ func TestDirTricks(t *testing.T) {
 	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	workspace := t.TempDir()
 	for shape, target := range map[string]string{
-		"fd": "/proc/self/fd/7", "fd0": "/proc/self/fd/0", "first": "/proc/1/cwd", "root": "/proc/1/root", "up": "../..", "hidden": "/.containment",
+		"fd": "/proc/self/fd/7", "fd0": "/proc/self/fd/0", "first": "/proc/1/cwd", "root": "/proc/1/root", "up": "../..",
+		"hidden": "/.containment",
 	} {
 		if err := os.Symlink(target, filepath.Join(workspace, shape)); err != nil {
 			t.Fatal(err)

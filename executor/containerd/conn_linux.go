@@ -158,6 +158,7 @@ func (c *conn) containers() containers.Store { return c.client.ContainerService(
 func (c *conn) close() error {
 	if c.sameFiles {
 		_ = os.Remove(filepath.Join(runcNotes, c.ns))
+		c.forgetSandboxes()
 	}
 	return c.client.Close()
 }

@@ -128,7 +128,7 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 		t.Fatal(err)
 	}
 	for _, pattern := range []string{
-		"/run/containerd/fifo/*", filepath.Join(runtimeDir, "containment-*"), filepath.Join(runtimeDir, "state", "boxes-*", "*"),
+		filepath.Join(runtimeDir, "containment-*"), filepath.Join(runtimeDir, "state", "boxes-*", "*"),
 		filepath.Join(runtimeDir, "state", "executors", "*"),
 	} {
 		names, err := filepath.Glob(pattern)
@@ -147,7 +147,7 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 			found = append(found, line)
 		}
 	}
-	notes, err := filepath.Glob("/run/containerd/runc/" + namespaceOf(socket) + "/*")
+	notes, err := filepath.Glob("/run/containerd/run*/" + namespaceOf(socket) + "/*") // of runc and runsc
 	if err != nil {
 		t.Fatal(err)
 	}

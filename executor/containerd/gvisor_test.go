@@ -93,7 +93,11 @@ func wrapShim(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf("#!/bin/sh\nfor last; do :; done\n[ \"$last\" = start ] || exec %s \"$@\"\nexec env %s=%s %s \"$@\"\n", real, shimMarker, real, self)
+	script := fmt.Sprintf(`#!/bin/sh
+for last; do :; done
+[ "$last" = start ] || exec %s "$@"
+exec env %s=%s %s "$@"
+`, real, shimMarker, real, self)
 	bin := filepath.Join(dir, "bin")
 	if err := errors.Join(os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, runscShim), []byte(script), 0o755)); err != nil {
 		t.Fatal(err)

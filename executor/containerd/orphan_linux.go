@@ -4,6 +4,7 @@ package containerd
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ func (c *conn) killShims(id string) error {
 const (
 	shimSockets = "/run/containerd/s"
 	runcNotes   = "/run/containerd/runc"
+	runscNotes  = "/run/containerd/runsc"
 )
 
 // removeNotes removes what shim and runtime of a box leave that were killed. The names are those of this box alone.
@@ -49,6 +51,22 @@ func (c *conn) removeNotes(id string) error {
 		err = nil
 	}
 	return errors.Join(err, os.RemoveAll(filepath.Join(runcNotes, c.ns, id)))
+}
+
+// forgetSandboxes removes what gVisor keeps for a namespace as long as it has boxes, and does not remove itself: the mount of an
+// empty network namespace. If anybody has a box in the namespace, nothing happens.
+func (c *conn) forgetSandboxes() {
+	dir := filepath.Join(runscNotes, c.ns)
+	const empty = "null-netns"
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != empty {
+		return
+	}
+	if list, err := c.list(context.Background()); err != nil || len(list) > 0 {
+		return
+	}
+	_ = unix.Unmount(filepath.Join(dir, empty), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	_ = os.Remove(filepath.Join(dir, empty))
+	_ = os.Remove(dir)
 }
 
 // killMatching kills the processes with these arguments in a row, which nobody has by chance.
