@@ -45,7 +45,7 @@ Who writes the variants
   -tokens N          budget of tokens; default 1,000,000
 
 How it is contained
-  -executor NAME     auto, bubblewrap, rlimit or containerd (go run -tags containerd …). Each is attacked before it is
+  -executor NAME     auto, bubblewrap, rlimit or containerd (CGO_ENABLED=0 go run -tags containerd …). Each is attacked before it is
                      used, and must hold what the run requires. auto takes the first that does.
   -wall DURATION     the longest that one variant may take; default 1m
   -override FILE     an override of a trigger, and

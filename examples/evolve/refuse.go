@@ -26,7 +26,7 @@ func explain(err error) string {
 	}
 	if deny.Required >= isolation.TierContainer {
 		b.WriteString("Tier 2 is a fresh container for each variant. It needs containerd, as root:\n" +
-			"  go run -tags containerd ./examples/evolve -executor containerd …\n")
+			"  CGO_ENABLED=0 go run -tags containerd ./examples/evolve -executor containerd …\n")
 	}
 	if deny.Decision.Approval {
 		b.WriteString("A person has to approve, in a file that only that person can write: -approval FILE\n")

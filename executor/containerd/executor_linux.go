@@ -197,7 +197,7 @@ func (e *Executor) release() error {
 // Fingerprint names everything that a verified property of this executor depends on: root, runtime, daemon, supervisor, and
 // what of Config changes boxes. Two executors with the same one make the same boxes.
 func (e *Executor) Fingerprint() string {
-	return fmt.Sprintf("%s capabilities=%v runtime=%q options=%q/%q daemon=%v root=%q reads=%q supervisor=%s/%s filter=%x",
+	return fmt.Sprintf("%s capabilities=%v runtime=%q options=%q/%q daemon=%v root=%q reads=%q paths=%q supervisor=%s/%s filter=%x",
 		name, e.caps, e.runtime.note(), e.config.Runtime.Binary, e.config.Runtime.ConfigPath, e.conn.version, e.root.identity,
-		e.config.Root.Reads, e.supervisor.Form, e.supervisor.Digest, sha256.Sum256(e.filter))
+		e.config.Root.Reads, e.config.DaemonPath, e.supervisor.Form, e.supervisor.Digest, sha256.Sum256(e.filter))
 }

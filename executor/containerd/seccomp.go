@@ -14,7 +14,7 @@ import (
 //
 // The list is what programs need that compute, use files, processes, threads, pipes and loopback sockets. It is grouped so
 // that a reader can see what is not there: mounts and namespaces, modules, the clock, keys, other processes' memory,
-// tracing, BPF, performance counters, user faults, asynchronous rings, quotas, swap, reboot, raw device ports.
+// tracing, BPF, performance counters, user faults, asynchronous rings and the older io_setup, whose number is bounded for the whole host alone, quotas, swap, reboot, raw device ports.
 var allowedCalls = [][]string{
 	{ // files and directories
 		"open", "openat", "openat2", "creat", "close", "close_range", "read", "pread64", "readv", "preadv", "preadv2", "write",
@@ -60,7 +60,7 @@ var allowedCalls = [][]string{
 		"gettimeofday", "time", "getitimer", "setitimer", "timer_create", "timer_settime", "timer_gettime", "timer_getoverrun",
 		"timer_delete", "timerfd_create", "timerfd_settime", "timerfd_gettime", "poll", "ppoll", "select", "_newselect",
 		"pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd",
-		"eventfd2", "io_setup", "io_submit", "io_getevents", "io_pgetevents", "io_cancel", "io_destroy",
+		"eventfd2",
 	},
 	{ // sockets that exist; families are below
 		"socketpair", "bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt",

@@ -57,7 +57,7 @@ func (r *run) believe(m *stream.Result) error {
 		return doubt("reason %d", m.Killed)
 	case m.Killed == stream.KilledCancel && !r.wasCancelled():
 		return doubt("cancelled by nobody")
-	case m.Wall < 0 || m.CPU < 0 || m.Tasks < 0 || m.Threads < 0:
+	case m.Wall < 0 || m.CPU < 0 || m.Tasks < 0 || m.Threads < 0 || m.Own < 0:
 		return doubt("a negative figure")
 	}
 	for i, c := range r.captured {
@@ -72,7 +72,7 @@ func (r *run) believe(m *stream.Result) error {
 		}
 	}
 	r.end.Leader, r.end.Tree, r.end.Host, r.end.Volumes = &m.Leader, &m.Tree, cause, m.Volumes
-	r.end.CPU, r.end.Tasks, r.end.Threads = m.CPU, m.Tasks, m.Threads
+	r.end.CPU, r.end.Tasks, r.end.Threads, r.end.Own = m.CPU, m.Tasks, m.Threads, m.Own
 	// The duration is the supervisor's, who saw both ends at once. The payload did not run before it was sent.
 	r.end.Ended = time.Now()
 	r.end.Started = r.end.Ended.Add(-min(m.Wall, r.end.Ended.Sub(r.began)))

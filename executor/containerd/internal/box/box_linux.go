@@ -76,6 +76,10 @@ type Job struct {
 
 	Stdin          io.Reader // nil: empty
 	Stdout, Stderr io.Writer // live copies; nil: none
+
+	// Ended is called when nothing of the payload is alive, before artifacts are read, whose transfer costs time in the box.
+	// Nil: nothing.
+	Ended func()
 }
 
 // Artifacts say what comes back; no patterns: nothing. The fields are those of the request of package artifact.
@@ -93,6 +97,7 @@ type Ending struct {
 	Over           [2]bool // a stream passed Limits.Output
 	Volumes        []Volume
 	Threads        int // of the supervisor itself, at the end: a counter of the box's tasks has them too
+	Own            time.Duration // CPU time of the supervisor itself since it began, which a counter of the box has too
 	Artifacts      []executor.Artifact
 	Refused        []executor.Refusal
 }

@@ -271,6 +271,9 @@ func (r *run) result(ctx context.Context, data []byte) error {
 		return err
 	}
 	r.phase = ended
+	if r.job.Ended != nil && r.end.Failed == nil {
+		r.job.Ended()
+	}
 	r.limit(extractTime)
 	if len(r.job.Artifacts.Patterns) == 0 || r.end.Failed != nil {
 		return nil

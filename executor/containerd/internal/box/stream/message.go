@@ -106,6 +106,7 @@ type Hello struct {
 	UIDMap, GIDMap       string   // of the user namespace, one blank between two fields
 	Namespaces           []string // "net:[4026532000]"
 	Environment, Threads int      // number of variables, and of threads of the supervisor
+	Own                  time.Duration // CPU time of the supervisor itself until here
 }
 
 // Fields passes every field through a coder.
@@ -130,6 +131,7 @@ func (h *Hello) Fields(c wire.Coder) {
 	wire.Slice(c, &h.Rlimits, func(l *supervise.Rlimit) { l.Fields(c) })
 	wire.Texts(c, &h.Interfaces)
 	wire.Texts(c, &h.Namespaces)
+	duration(c, &h.Own)
 }
 
 // Tree is a packed tree that follows a job.
@@ -229,6 +231,7 @@ type Result struct {
 	CPU          time.Duration // the most that was seen of the whole tree; 0: no look was taken
 	Tasks        int           // the most that was seen
 	Threads      int           // of the supervisor itself, at the end
+	Own          time.Duration // CPU time of the supervisor itself since it began
 	Totals       [2]int64      // bytes that the payload wrote to stdout and stderr
 	Volumes      []Volume
 }
@@ -250,6 +253,7 @@ func (r *Result) Fields(c wire.Coder) {
 	duration(c, &r.CPU)
 	wire.Int(c, &r.Tasks)
 	wire.Int(c, &r.Threads)
+	duration(c, &r.Own)
 	c.Number(&r.Totals[0])
 	c.Number(&r.Totals[1])
 	wire.Slice(c, &r.Volumes, func(v *Volume) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,7 @@ func look() (*stream.Hello, error) {
 	h.Interfaces = interfaces()
 	h.UIDMap, h.GIDMap = idMap("/proc/self/uid_map"), idMap("/proc/self/gid_map")
 	h.Namespaces = namespaces()
+	h.Own = ownTime()
 	return h, nil
 }
 
@@ -146,6 +148,15 @@ func interfaces() (list []string) {
 
 // idMap reads how the ids of the user namespace are mapped, with the padding of the kernel taken out.
 func idMap(path string) string { return strings.Join(strings.Fields(line(path)), " ") }
+
+// ownTime is the CPU time of this process, without that of its children.
+func ownTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // namespaces lists those of this process.
 func namespaces() (list []string) {

@@ -223,7 +223,7 @@ func (r *run) result() *stream.Result {
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &all)
 	return &stream.Result{
 		Leader: r.leader, Tree: event(supervise.Empty, 0, &all), Killed: r.killed, Wall: r.wall,
-		CPU: r.cpu, Tasks: r.tasks, Threads: threads(),
+		CPU: r.cpu, Tasks: r.tasks, Threads: threads(), Own: ownTime(),
 		Totals: [2]int64{r.totals[0].Load(), r.totals[1].Load()}, Volumes: r.volumes(),
 	}
 }
