@@ -31,6 +31,7 @@ type Boundary struct {
 	gate     gate
 	accepted accepted
 	baseline *Baseline
+	mark     *mark    // what the log says of it; the baseline is never less
 	reports  []string // where the judge reads what the run has written
 
 	mu     sync.Mutex

@@ -32,15 +32,16 @@ type Config struct {
 	Tree  *allowlist.Tree
 	Edits *allowlist.Policy
 	// Store keeps the checkpoints. It is opened with an empty, non-nil Exclude, since what it leaves out could not be taken
-	// back, and with ForeignQuarantine, since a restoration that stops at what it does not know could be blocked by a
-	// variant. The checkpoint of every tree that was accepted stays pinned, and that of each variant that was taken back is
-	// kept: unpin those that are no longer of interest, and prune.
+	// back, with ForeignQuarantine, since a restoration that stops at what it does not know could be blocked by a variant,
+	// and with SyncDurable, the default, since the log must not name what a power cut takes away. The checkpoint of every
+	// tree that was accepted stays pinned, and that of each variant that was taken back is kept: unpin those that are no
+	// longer of interest, and prune.
 	Store *rollback.Store
 
 	// Executors are tried in this order. The first that reaches the required tier and is proven to is used.
 	Executors []Candidate
 	// Run is what is executed for each variant. Workspace may be empty; ArtifactDir, Overlay, Label and Stdin must be.
-	// Require is raised to what the decision needs.
+	// Require is raised to what the decision needs. A variable in Env that is named like a secret counts as one.
 	Run   executor.Spec
 	Judge Judge // nil is refused, so that nobody judges by the exit status alone by accident
 
@@ -126,6 +127,10 @@ func (c *Config) check() error {
 		if c.Store.Foreign() != rollback.ForeignQuarantine {
 			all = multierror.Append(all, problem("Store stops at what it does not know, so a variant could block its own "+
 				"rollback with a name or a depth: open it with Options.Foreign: rollback.ForeignQuarantine"))
+		}
+		if !c.Store.Durable() {
+			all = multierror.Append(all, problem("Store does not survive a power cut, and the decision log does, so it could "+
+				"name a checkpoint that is gone: open it with Options.Sync: rollback.SyncDurable, the default"))
 		}
 	}
 	all = multierror.Append(all, c.checkJudge()...)

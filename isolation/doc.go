@@ -50,8 +50,10 @@
 //
 // A variant is kept if the [Judge] says so, and a nil one is refused. [GoTest], [JUnit] and [TAP] read a report: the
 // run must have exited by itself with 0, the tests that passed in the accepted tree must still be there, enough of them
-// must pass, none may fail, and none be skipped anew. A report that is missing, cut off, too large or at odds with
-// itself, or has no tests, is never a pass. [ExitStatus] believes the exit status alone.
+// must pass, none may fail, and none be skipped anew. What the accepted tree passes is kept in the log, by name, or by
+// number and hash if the names take more than 32 KiB: an [Open] that finds less is refused, since a variant wrote that
+// tree, and only another run id begins lower. A report that is missing, cut off, too large or at odds with itself, or
+// has no tests, is never a pass. [ExitStatus] believes the exit status alone.
 //
 // # The decision log
 //
@@ -76,5 +78,7 @@
 // does not protect against the host's own root: a loop that runs as root could write its own permits, which is why
 // their use is recorded with that fact. Observe resolves no names, asks no service and does not see what a host leaves
 // out of Sources; within a container it sees the container. The log shows an edit or a gap, and not that an older copy
-// was put back as a whole: keep its head elsewhere for that.
+// was put back as a whole: keep its head elsewhere for that. What lies in .git is not in a checkpoint: a generator that
+// runs as the host's user, writes a hook there and kills the host in the same step leaves it behind, and no later Open
+// finds it. Generate elsewhere, or look at .git after a crash before git is used in the tree.
 package isolation

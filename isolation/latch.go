@@ -20,6 +20,7 @@ type logState struct {
 	usedOverride  string
 	usedApprovals map[string]string
 	decision      string // the body of the last decision
+	tree          string // that it was made for; "": not known
 }
 
 // decisionBody is the body of RecordDecision.
@@ -28,6 +29,7 @@ type decisionBody struct {
 	Decision Decision   `json:"decision"`
 	Required Tier       `json:"required"` // what is enforced
 	MinTier  Tier       `json:"minTier"`
+	Tree     string     `json:"tree,omitempty"`     // free of links
 	Override string     `json:"override,omitempty"` // digests
 	Approval string     `json:"approval,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
@@ -57,7 +59,7 @@ func (s *logState) add(r Record) error {
 		var b decisionBody
 		if err = json.Unmarshal(r.Body, &b); err == nil {
 			s.decided(b, r.At)
-			s.decision = string(r.Body)
+			s.decision, s.tree = string(r.Body), b.Tree
 		}
 	case RecordOverride, RecordApproval, RecordClear:
 		var b permitBody
@@ -139,7 +141,7 @@ func (l *Log) decide(in decideInput) (settled, error) {
 		usedOverride: l.state.usedOverride, usedApprovals: l.state.usedApprovals,
 		runID: l.runID, tree: in.tree, now: time.Now(),
 	})
-	body := decisionBody{Model: model, Decision: s.Decision, Required: s.Required, MinTier: in.min,
+	body := decisionBody{Model: model, Decision: s.Decision, Required: s.Required, MinTier: in.min, Tree: in.tree,
 		Override: s.Override, Approval: s.Approval}
 	if !s.Until.IsZero() {
 		body.Until = &s.Until
@@ -199,8 +201,8 @@ func (l *Log) recordDecision(in decideInput, body decisionBody) error {
 }
 
 // ClearLatch ends the latch of the triggers that a clear names, durably. Nobody else may have the log open, so it is
-// done between two sessions of a run. It returns a [*PermitError] if the clear does not hold, and [ErrLog] if there is
-// no log.
+// done between two sessions of a run. The clear must lie outside of the tree that the last decision was made for. It
+// returns a [*PermitError] if the clear does not hold, and [ErrLog] if there is no log.
 func ClearLatch(dir, runID string, c *Clear) error {
 	if c == nil {
 		return permitError("clear", "", []error{errNotLoaded})
@@ -209,7 +211,7 @@ func ClearLatch(dir, runID string, c *Clear) error {
 	if err != nil {
 		return err
 	}
-	in := settleInput{runID: runID, now: time.Now()}
+	in := settleInput{runID: runID, tree: l.state.tree, now: time.Now()}
 	if err = permitError("clear", c.origin.path, c.check(in, l.state.latchedAt)); err == nil {
 		b := c.origin.body()
 		b.Clear = c

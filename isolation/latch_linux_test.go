@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -175,5 +176,22 @@ func TestApprovalIsRecorded(t *testing.T) {
 	in.approval = &second
 	if _, err := l.decide(in); !errors.Is(err, ErrPermit) {
 		t.Errorf("a second one for this model: %v", err)
+	}
+}
+
+// TestClearInTheTree: the log knows the tree, and a variant could have written what lies in it.
+func TestClearInTheTree(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	l := openLog(t, dir, nil)
+	if _, err := l.decide(decideInput{trust: attended(), observed: seen, tree: filepath.Dir(given.path)}); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	c := &Clear{Triggers: []Trigger{TriggerGeneration}, Reason: reason, Approver: "A. Person",
+		Created: time.Now(), Expires: time.Now().Add(time.Hour), RunID: "run-7", origin: given}
+	err := ClearLatch(dir, "run-7", loaded(c, &c.origin))
+	if !errors.Is(err, ErrPermit) || !strings.Contains(err.Error(), "inside the tree") {
+		t.Errorf("%v", err)
 	}
 }

@@ -18,6 +18,7 @@ type phase string
 // written is enough.
 const (
 	phaseBaseline   phase = "baseline"   // durable: this checkpoint is the accepted tree, because an operator gave it
+	phaseMeasured   phase = "measured"   // durable: what the first accepted tree passes, if the judge compares
 	phaseApplying   phase = "applying"   // durable: bytes may be written from now on
 	phaseSealed     phase = "sealed"     // the tree differs from the checkpoint by the plan
 	phaseRunning    phase = "running"    // the executor was called
@@ -39,11 +40,12 @@ type phaseBody struct {
 	Plan       string      `json:"plan,omitempty"`
 	Safety     string      `json:"safety,omitempty"` // checkpoint of what was replaced
 	Detail     string      `json:"detail,omitempty"`
+	Mark       *mark       `json:"mark,omitempty"` // what the accepted tree passes at least, from now on
 }
 
 // durable tells which phases an action at Open depends on.
 func (p phase) durable() bool {
-	return p == phaseBaseline || p == phaseApplying || p == phaseKept || p == phaseUnknown
+	return p == phaseBaseline || p == phaseMeasured || p == phaseApplying || p == phaseKept || p == phaseUnknown
 }
 
 // note records a phase.
@@ -62,6 +64,7 @@ func (b *Boundary) note(p phaseBody) error {
 type history struct {
 	accepted phaseBody // zero: there never was one
 	last     phaseBody
+	mark     *mark // the last one; nil: nothing was measured
 }
 
 // known reports whether the run has an accepted tree.
@@ -70,7 +73,7 @@ func (h *history) known() bool { return !h.accepted.Checkpoint.IsZero() }
 // open reports whether a step may have written and had not ended.
 func (h *history) open() bool {
 	switch h.last.Phase {
-	case "", phaseBaseline, phaseKept, phaseRestored:
+	case "", phaseBaseline, phaseMeasured, phaseKept, phaseRestored:
 		return false
 	}
 	return true
@@ -92,6 +95,9 @@ func readHistory(l *Log) (h history, err error) {
 		}
 		if h.last = p; p.Phase == phaseBaseline || p.Phase == phaseKept {
 			h.accepted = p
+		}
+		if p.Mark != nil {
+			h.mark = p.Mark
 		}
 	}
 	return h, nil

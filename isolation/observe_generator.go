@@ -52,8 +52,9 @@ func seeEndpoint(g *sighting[GeneratorTrust], id GeneratorIdentity) {
 		}
 	}
 	if id.Endpoint == "" {
-		if id.Address == "" && id.Model == "" {
-			g.fail("it is not said where the generator is: fill in Sources.Generator.Endpoint")
+		// A model's name alone is served by anybody: with neither an address nor a known provider it says nothing.
+		if id.Address == "" && (id.Provider == "" || id.Model == "") {
+			g.fail("it is not said where the generator is: fill in Sources.Generator.Endpoint, or Provider and Model")
 		}
 		return
 	}

@@ -5,9 +5,12 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -28,6 +31,24 @@ func seeSecrets(ctx context.Context, s Sources) (g sighting[Secrets]) {
 	seePlaces(ctx, &g, "credentials", s.Files)
 	seePlaces(ctx, &g, "a socket", s.Sockets)
 	return g
+}
+
+// withEnv adds what every run is given: a secret among it is within reach, whatever the host's own variables are. It
+// only raises, so that a fact that nobody has looked at stays unknown.
+func (o Observed) withEnv(env map[string]string) Observed {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !secretName(name) {
+			continue
+		}
+		o.Secrets, _, _ = riskier(o.Secrets, HighValue, secretsRisk)
+		o.Evidence = maps.Clone(o.Evidence)
+		text := fmt.Sprintf("Run.Env gives every run %.200q, which is named like a secret", name)
+		if was := o.Evidence[FactSecrets]; was != "" {
+			text += "; " + was
+		}
+		o.Evidence[FactSecrets] = brief(text)
+	}
+	return o
 }
 
 func seePlaces(ctx context.Context, g *sighting[Secrets], what string, patterns []string) {

@@ -119,7 +119,7 @@ func TestObserveModel(t *testing.T) {
 	}{
 		{isolation.GeneratorIdentity{Provider: "anthropic", Model: "big-1"}, isolation.TrustedProvider},
 		{isolation.GeneratorIdentity{Provider: "example"}, isolation.GeneratorUnknown}, // where, and what?
-		{isolation.GeneratorIdentity{Model: "big-1"}, isolation.GeneratorUnknown}, // whose, and where?
+		{isolation.GeneratorIdentity{Model: "big-1"}, isolation.GeneratorUnknown},      // whose, and where?
 		{isolation.GeneratorIdentity{Provider: "Ollama", Model: "x"}, isolation.Local},
 		{isolation.GeneratorIdentity{Endpoint: public, Provider: "llama.cpp"}, isolation.Local},
 		{isolation.GeneratorIdentity{Endpoint: public, Provider: " vLLM "}, isolation.Local},

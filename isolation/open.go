@@ -21,7 +21,8 @@ import (
 //
 // The accepted tree of a run is the one that the first Open finds, and later the one that was kept last. If the tree is
 // another one, it is restored: a change by hand belongs into a new run. The error matches [ErrConfig], [ErrDenied] (a
-// *DenyError), [ErrTreeUnknown] or [ErrLog], or is a *runaway.StopError if the run is over.
+// *DenyError), [ErrTreeUnknown] or [ErrLog], [ErrRejected] if the accepted tree does not pass, or passes less than the
+// log has, or is a *runaway.StopError if the run is over.
 func Open(ctx context.Context, c Config) (*Boundary, error) { return openWith(ctx, c, hooks{}) }
 
 func openWith(ctx context.Context, c Config, h hooks) (_ *Boundary, err error) {
@@ -109,7 +110,7 @@ func (b *Boundary) decide(ctx context.Context, who GeneratorIdentity) error {
 	if b.asked == nil || *b.asked != who {
 		sources := b.c.Sources
 		sources.Generator = who
-		observed = Observe(ctx, sources)
+		observed = Observe(ctx, sources).withEnv(b.c.Run.Env)
 	}
 	s, err := b.log.decide(decideInput{trust: b.c.Trust, observed: observed, min: b.c.MinTier, override: b.c.Override,
 		approval: b.c.Approval, tree: b.dir})
@@ -123,7 +124,7 @@ func (b *Boundary) decide(ctx context.Context, who GeneratorIdentity) error {
 }
 
 // begin measures what the accepted tree passes, for a judge that compares. It is the accepted tree that runs, in the
-// proven executor.
+// proven executor; since a variant wrote it, what it reports must not be less than what the log has.
 func (b *Boundary) begin(ctx context.Context) error {
 	m, ok := b.c.Judge.(Measuring)
 	if !ok {
@@ -141,7 +142,16 @@ func (b *Boundary) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("isolation: the accepted tree does not pass what variants are judged by; mend it first: %w", err)
 	}
-	b.baseline = base
+	if err := b.mark.holds(base); err != nil {
+		return fmt.Errorf("isolation: the accepted tree reports less than when it was accepted, and variants would be "+
+			"judged by that: look at it, and begin another run id with a tree that you trust: %w", err)
+	}
+	if b.baseline = base; b.mark == nil {
+		b.mark = markOf(base)
+		if err := b.note(phaseBody{Phase: phaseMeasured, Mark: b.mark}); err != nil {
+			return fmt.Errorf("isolation: %w", err)
+		}
+	}
 	return nil
 }
 

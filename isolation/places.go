@@ -88,7 +88,7 @@ func (b *Boundary) checkMounts() (all []error) {
 			all = append(all, problem("Run.Mounts: %w", err))
 			continue
 		}
-		for what, dir := range map[string]string{"the tree": b.dir, "StateDir": b.c.StateDir} {
+		for what, dir := range map[string]string{"the tree": b.dir, "StateDir": b.c.StateDir, "the store": b.c.Store.Dir()} {
 			if within(dir, real) || within(real, dir) {
 				all = append(all, problem("Run.Mounts shows %s through %q: a run gets copies only", what, m.Source))
 			}

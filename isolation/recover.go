@@ -31,7 +31,7 @@ func (b *Boundary) recover(ctx context.Context) (history, error) {
 	if !h.known() {
 		return h, nil
 	}
-	b.accepted.id = h.accepted.Checkpoint
+	b.accepted.id, b.mark = h.accepted.Checkpoint, h.mark
 	if b.accepted.digest, err = h.accepted.digest(); err != nil {
 		return h, err
 	}

@@ -161,23 +161,36 @@ func (s *step) interrupted(err error) bool {
 func (s *step) begin(ctx context.Context) error {
 	b := s.b
 	s.enterStage(StageBegin)
+	over := b.c.Governor.Status().Stop != nil
 	if err := b.reconsider(ctx, s.p.Generate); err != nil {
 		if ctx.Err() != nil { // nobody had the time to look
 			s.fail(WhyCancelled, err)
 			return err
 		}
 		s.fail(WhyDenied, err)
-		return b.stop(err)
+		err = b.stop(err)
+		s.refused(ctx, over)
+		return err
 	}
 	it, err := b.c.Governor.Begin(ctx, s.p.Estimate)
 	if err != nil {
 		if !s.interrupted(err) {
 			s.fail(WhyDenied, err)
+			s.refused(ctx, over)
 		}
 		return err
 	}
 	s.it, s.v.Iteration = it, it.Number()
 	return nil
+}
+
+// refused records a step that was denied before there was an iteration. A caller that goes on asking when the run is
+// over already must not fill the log.
+func (s *step) refused(ctx context.Context, over bool) {
+	if !over {
+		s.clock()
+		s.record(ctx)
+	}
 }
 
 // work is stages 2 to 9. It returns early at the first failure; settle looks at how far it came.

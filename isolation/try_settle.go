@@ -72,6 +72,7 @@ func (s *step) kept(ctx context.Context) bool {
 	b := s.b
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 	defer cancel()
+	base := s.measure(ctx) // before the tree is compared: the judge's code runs once more
 	c, err := b.checkpoint(ctx, fmt.Sprintf("%s: accepted in iteration %d", b.c.RunID, s.v.Iteration))
 	if err != nil {
 		s.fail(WhyCheckpointFailed, err)
@@ -89,6 +90,9 @@ func (s *step) kept(ctx context.Context) bool {
 	}
 	next := accepted{c.ID, c.Digest, manifest}
 	body := phaseBody{Phase: phaseKept, Iteration: s.v.Iteration, Plan: s.v.Plan}
+	if base != nil {
+		body.Mark = markOf(base)
+	}
 	body.Checkpoint, body.Content, body.Tree = next.body()
 	if err := b.note(body); err != nil {
 		// Whether it is on the disk is not known, so neither is which tree the next Open will take for the accepted one.
@@ -98,6 +102,9 @@ func (s *step) kept(ctx context.Context) bool {
 	}
 	b.at("kept")
 	b.accept(next)
+	if base != nil {
+		b.baseline, b.mark = base, body.Mark
+	}
 	s.v.Accepted = true
 	s.v.Reasons = append(s.v.Reasons, Reason{Why: WhyKept})
 	s.setTree()
@@ -106,23 +113,25 @@ func (s *step) kept(ctx context.Context) bool {
 		b.warn(ctx, "isolation: the checkpoint of the accepted tree is not pinned; the next Open tries again", "error", err)
 	}
 	b.at("kept-pinned")
-	s.measure(ctx)
 	return true
 }
 
-// measure takes what the judge compares with from the run that was kept.
-func (s *step) measure(ctx context.Context) {
+// measure takes what the judge compares with from the run that is to be kept. nil: what it has stays.
+func (s *step) measure(ctx context.Context) *Baseline {
 	b := s.b
 	m, ok := b.c.Judge.(Measuring)
 	if !ok {
-		return
+		return nil
 	}
 	base, err := b.measured(ctx, m, s.eval)
-	if err != nil {
-		b.warn(ctx, "isolation: what the kept variant passes could not be measured; the baseline stays", "error", err)
-		return
+	if err == nil {
+		err = b.mark.holds(base)
 	}
-	b.baseline = base
+	if err != nil {
+		b.warn(ctx, "isolation: the variant passes less, or that could not be measured; the baseline stays", "error", err)
+		return nil
+	}
+	return base
 }
 
 // putBack restores the accepted tree. What was applied is taken back by who applied it first: a variant that is larger

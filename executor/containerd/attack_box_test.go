@@ -23,12 +23,14 @@ var supervisorScript string
 //go:embed testdata/traces.py
 var tracesScript string
 
-// Process 1 is out of reach, and nothing that a run writes can be taken for its report: the status is the one of the payload.
+// Process 1 is out of reach, and nothing that a run writes can be taken for its report: the status is the one of the
+// payload.
 func TestSupervisorAttacked(t *testing.T) {
 	testenv.Need(t, "python3")
 	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	spec := executor.Spec{
-		Args: []string{"/usr/bin/python3", "-c", supervisorScript}, Workspace: t.TempDir(), Limits: executor.Limits{Output: 1 << 30},
+		Args: []string{"/usr/bin/python3", "-c", supervisorScript}, Workspace: t.TempDir(),
+		Limits: executor.Limits{Output: 1 << 30},
 	}
 	r, err := ex.Run(t.Context(), spec)
 	if err != nil {
@@ -52,7 +54,8 @@ func TestBoxToBox(t *testing.T) {
 	// In namespaces of its own, so that the control leaves nothing; the two programs are in the same ones.
 	const control = `ip link set lo up; mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp
 		/usr/bin/python3 -c "$0" leave 0 & sleep 1; /usr/bin/python3 -c "$0" find 0`
-	outside := exec.CommandContext(t.Context(), "/usr/bin/unshare", "--ipc", "--net", "--mount", "--pid", "--fork", "--kill-child",
+	outside := exec.CommandContext(t.Context(), "/usr/bin/unshare", "--ipc", "--net", "--mount", "--pid", "--fork",
+		"--kill-child",
 		"sh", "-c", control, tracesScript)
 	pipe, err := outside.StdoutPipe()
 	if err != nil {

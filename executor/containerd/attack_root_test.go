@@ -26,7 +26,8 @@ import (
 func link(name, target string) file { return file{name, int64(fs.ModeSymlink) | 0o777, []byte(target)} }
 
 // libraryDirs are where Debian and others keep libraries.
-var libraryDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+var libraryDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib",
+	"/usr/lib"}
 
 // shellFiles are programs of this host and what they need, for a root without the host's directories.
 func shellFiles(t *testing.T, programs ...string) (files []file) {
@@ -85,10 +86,12 @@ func shellFiles(t *testing.T, programs ...string) (files []file) {
 
 // secretNames are names that programs keep secrets under.
 func secretNames() (names []string) {
-	for _, who := range []string{"AWS", "GITHUB", "GOOGLE", "AZURE", "OPENAI", "NPM", "DOCKER", "SSH", "DATABASE", "VAULT"} {
+	for _, who := range []string{"AWS", "GITHUB", "GOOGLE", "AZURE", "OPENAI", "NPM", "DOCKER", "SSH", "DATABASE",
+		"VAULT"} {
 		for _, what := range []string{
 			"TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "CREDENTIALS", "PRIVATE_KEY", "URL",
-			"AUTH", "PASSPHRASE", "SESSION_TOKEN", "CLIENT_SECRET", "AUTH_SOCK", "CONFIG", "PAT", "WEBHOOK", "DSN", "CERT", "COOKIE",
+			"AUTH", "PASSPHRASE", "SESSION_TOKEN", "CLIENT_SECRET", "AUTH_SOCK", "CONFIG", "PAT", "WEBHOOK", "DSN", "CERT",
+			"COOKIE",
 		} {
 			names = append(names, who+"_"+what)
 		}
@@ -96,7 +99,8 @@ func secretNames() (names []string) {
 	return names
 }
 
-// Two hundred secrets in the environments of host program, daemon and image: a run sees its own variables, byte for byte.
+// Two hundred secrets in the environments of host program, daemon and image: a run sees its own variables, byte for
+// byte.
 func TestSecrets(t *testing.T) {
 	testenv.Need(t, "root")
 	testenv.Need(t, "containerd")
@@ -185,8 +189,8 @@ func snapshot(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// Roots that try to lead the runtime out: links in place of everything that it mounts on or masks (CVE-2025-31133). The box works
-// as any other one; the host is not touched.
+// Roots that try to lead the runtime out: links in place of everything that it mounts on or masks (CVE-2025-31133). The
+// box works as any other one; the host is not touched.
 func TestRootTricks(t *testing.T) {
 	socket := daemon(t)
 	host := shortDir(t)
@@ -203,9 +207,11 @@ func TestRootTricks(t *testing.T) {
 			link("proc", host), link("dev", "/proc/self/fd"), link("run", "/proc/1/root"), link("box", "/proc/self/cwd"),
 		},
 		"below": {
-			{"dev/", 0o755, nil}, link("dev/null", "/proc/sysrq-trigger"), link("dev/shm", up), link("dev/console", up), link("dev/ptmx", up),
+			{"dev/", 0o755, nil}, link("dev/null", "/proc/sysrq-trigger"), link("dev/shm", up), link("dev/console", up),
+			link("dev/ptmx", up),
 		},
-		"masks": {{"proc/", 0o755, nil}, link("proc/kcore", up), link("proc/sys", up), {"sys/", 0o755, nil}, link("sys/firmware", up)},
+		"masks": {{"proc/", 0o755, nil}, link("proc/kcore", up), link("proc/sys", up), {"sys/", 0o755, nil},
+			link("sys/firmware", up)},
 	} {
 		files := append(shellFiles(t, "/bin/sh", "/bin/cat", "/bin/ls"), links...)
 		ex := open(t, socket, containerd.Config{Root: containerd.Root{Archive: archive(t, files)}})
@@ -225,7 +231,8 @@ func TestRootTricks(t *testing.T) {
 	}
 }
 
-// A working directory that is a link out of the workspace, in the shapes that led runtimes out (CVE-2024-21626), is not entered.
+// A working directory that is a link out of the workspace, in the shapes that led runtimes out (CVE-2024-21626), is not
+// entered.
 func TestDirTricks(t *testing.T) {
 	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	workspace := t.TempDir()

@@ -33,7 +33,8 @@ const python = "/usr/bin/python3"
 
 // absent may be missing outside as well: not every kernel has them, and not every host lets its root have them.
 var absent = []string{
-	"alg", "root of process 1", "memory of process 1", "modprobe", "sysrq", "kcore", "memory device", "kernel log device", "kvm",
+	"alg", "root of process 1", "memory of process 1", "modprobe", "sysrq", "kcore", "memory device", "kernel log device",
+	"kvm",
 	"fuse", "host name", "irq", "io_uring", "user namespace", "vsock", "oom score",
 }
 
@@ -131,8 +132,8 @@ func attempts(script string) (names []string) {
 	return names
 }
 
-// A file that everybody can read is shown to runs of tier 1 if the caller says so, or if the kernel has no Landlock; here it is
-// not there, whatever its mode.
+// A file that everybody can read is shown to runs of tier 1 if the caller says so, or if the kernel has no Landlock;
+// here it is not there, whatever its mode.
 func TestVisibleInTierOne(t *testing.T) {
 	socket := daemon(t)
 	canary, file, dir := victim(t)
@@ -168,7 +169,8 @@ func TestVisibleInTierOne(t *testing.T) {
 	search := executor.Spec{Args: []string{"sh", "-c", "grep -rsl --devices=skip " + canary +
 		" /proc/[0-9]*/environ /box /tmp /dev/shm /etc /var /home /root; cd /proc; echo [0-9]*"}}
 	r := mustExit(t, ex, search, 0)
-	if out := r.Stdout.String(); strings.Contains(out, "/") || !strings.HasPrefix(out, "1 ") || len(strings.Fields(out)) > 4 {
+	if out := r.Stdout.String(); strings.Contains(out, "/") || !strings.HasPrefix(out, "1 ") ||
+		len(strings.Fields(out)) > 4 {
 		t.Errorf("a box sees another one: %q", out)
 	}
 	stop()

@@ -45,7 +45,8 @@ func newSubject(b *testing.B, warm containerd.Warm) subject {
 	}
 	config := containerd.Config{Supervisor: supervisor, Root: containerd.Root{Reads: hostReads}, Warm: warm}
 	return subject{
-		ex: open(b, socket, config), socket: socket, dir: dir, spec: executor.Spec{Args: []string{"/bin/true"}, Workspace: workspace},
+		ex: open(b, socket, config), socket: socket, dir: dir,
+		spec: executor.Spec{Args: []string{"/bin/true"}, Workspace: workspace},
 	}
 }
 
@@ -57,8 +58,8 @@ func (s subject) run(b *testing.B) error {
 	return err
 }
 
-// peer runs the same program over the same daemon with the same specification, and nothing else: no workspace, no verdict. Each
-// has a name and ids of its own.
+// peer runs the same program over the same daemon with the same specification, and nothing else: no workspace, no
+// verdict. Each has a name and ids of its own.
 func (s subject) peer(b *testing.B) func() error {
 	b.Helper()
 	ctr, err := exec.LookPath("ctr")
@@ -88,7 +89,8 @@ func (s subject) peer(b *testing.B) func() error {
 	}
 }
 
-// BenchmarkTrue measures a cold run of /bin/true beside the peer, interleaved in the same loop, and reports the medians.
+// BenchmarkTrue measures a cold run of /bin/true beside the peer, interleaved in the same loop, and reports the
+// medians.
 func BenchmarkTrue(b *testing.B) {
 	s := newSubject(b, containerd.Warm{})
 	runtest.BesidePeer(b, func() error { return s.run(b) }, s.peer(b))
@@ -124,8 +126,8 @@ func BenchmarkWarm(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkThroughput keeps two runs under way, and two of the peer's, and reports the processor time of the whole machine for
-// each, daemon and shims included: it means something on a machine that does nothing else.
+// BenchmarkThroughput keeps two runs under way, and two of the peer's, and reports the processor time of the whole
+// machine for each, daemon and shims included: it means something on a machine that does nothing else.
 func BenchmarkThroughput(b *testing.B) {
 	s := newSubject(b, containerd.Warm{})
 	const workers = 2

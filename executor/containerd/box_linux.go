@@ -37,6 +37,10 @@ type container struct {
 	hello    box.Hello
 	made     time.Time
 
+	group     groupLimits // as the kernel has them
+	seesGroup bool
+	before    time.Duration // CPU time until process 1 had said hello
+
 	exited chan struct{} // closed when exit is known
 	exit   exit
 	unwait context.CancelFunc
@@ -198,7 +202,10 @@ func (c *container) greet(ctx context.Context, d deadlines) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w%s", err, c.lastWords())
 	}
-	return c.plan.check(c.hello)
+	if err := c.plan.check(c.hello); err != nil {
+		return err
+	}
+	return c.readBack(ctx)
 }
 
 // lastWords are what process 1, or what was to start it, wrote to stderr.

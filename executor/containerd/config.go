@@ -110,6 +110,7 @@ type IDRange struct {
 type PathMap struct{ From, To string }
 
 // Warm says how many boxes wait for a job. Each is used once, and only for a run that would have got exactly such a box.
+// One that is dead when its job comes is replaced, unless the run has a Stdin: what was read of that is gone.
 type Warm struct {
 	// Size is the number of boxes that wait, for the kind of run seen last. 0: none.
 	Size int

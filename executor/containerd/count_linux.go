@@ -17,8 +17,7 @@ import (
 
 // count reads what the kernel counted, while the box is there: later there is nothing to read.
 func (r *run) count(ctx context.Context) error {
-	if limit, ok := r.ex.cgroups.number(r.box.plan.Cgroup, "pids", "pids.max"); ok && limit == int64(r.plan.Tasks) {
-		r.sawCgroup = true
+	if r.box.seesGroup {
 		r.refused = r.ex.cgroups.refusedTasks(r.box.plan.Cgroup)
 		r.peakTasks, _ = r.ex.cgroups.number(r.box.plan.Cgroup, "pids", "pids.peak") // since Linux 6.11
 	}
@@ -26,6 +25,12 @@ func (r *run) count(ctx context.Context) error {
 	r.figures, err = r.ex.conn.metrics(context.WithoutCancel(ctx), r.box.id)
 	if err != nil && r.ex.caps.Has(executor.MemoryBounded) {
 		return err
+	}
+	if r.ex.caps.Has(executor.MemoryBounded) && !r.box.plan.holdsMemory(r.figures.memoryLimit) {
+		return fmt.Errorf("the box had %d bytes of memory instead of %d", r.figures.memoryLimit, r.box.plan.Memory)
+	}
+	if r.ex.caps.Has(executor.CPUBounded) {
+		return r.cpuErr
 	}
 	return nil
 }
@@ -39,8 +44,11 @@ func (r *run) facts(ending box.Ending) hostrun.Facts {
 		CPU: ending.CPU, CPUBy: executor.BySupervisor,
 		Over: ending.Over, Total: [2]int64{ending.Stdout.Total, ending.Stderr.Total},
 	}
-	// RLIMIT_NPROC comes first, and the kernel counts no refusals of it; a run with as many tasks as it may have is what can
-	// be seen.
+	if cpu := r.payloadCPU(ending.Own); cpu > f.CPU {
+		f.CPU, f.CPUBy = cpu, r.figures.by
+	}
+	// RLIMIT_NPROC comes first, and the kernel counts no refusals of it; a run with as many tasks as it may have is what
+	// can be seen.
 	if tasks, by := r.tasks(ending); f.TaskDenied == 0 && tasks >= r.limits.Processes {
 		f.TaskDenied, f.TasksBy = int64(tasks), by
 	}
@@ -54,8 +62,8 @@ func (r *run) facts(ending box.Ending) hostrun.Facts {
 	return f
 }
 
-// tasks is the largest number of tasks that the payload is known to have had: what process 1 saw, or what the cgroup counted
-// without those of process 1, of which there were never more than at the end.
+// tasks is the largest number of tasks that the payload is known to have had: what process 1 saw, or what the cgroup
+// counted without those of process 1, of which there were never more than at the end.
 func (r *run) tasks(ending box.Ending) (int, executor.Mechanism) {
 	if counted := int(r.peakTasks) - ending.Threads; counted > ending.Tasks {
 		return counted, r.figures.by
@@ -63,8 +71,9 @@ func (r *run) tasks(ending box.Ending) (int, executor.Mechanism) {
 	return ending.Tasks, executor.BySupervisor
 }
 
-// usage prefers the kernel's counters. Those of the cgroup have process 1 in them, so the payload's CPU time is what the
-// kernel told process 1; in gVisor that is the sentry's own and wrong.
+// usage prefers the kernel's counters. Those of the cgroup have process 1 in them, so the payload's CPU time is what
+// the kernel told process 1; in gVisor that is the sentry's own and wrong. What nobody waited for is missing there:
+// then it is the cgroup's sum, in the proportion of the rest.
 func (r *run) usage(ending box.Ending) executor.Usage {
 	u := hostrun.Usage(ending.Ending)
 	if r.figures.peakMemory > 0 {
@@ -73,14 +82,22 @@ func (r *run) usage(ending box.Ending) executor.Usage {
 	if tasks, by := r.tasks(ending); tasks > 0 {
 		u.PeakProcesses, u.PeakProcessesBy = tasks, by
 	}
+	if cpu, known := r.payloadCPU(ending.Own), u.User+u.System; cpu > known && r.figures.by != "" {
+		share := 1.0
+		if known > 0 {
+			share = float64(u.User) / float64(known)
+		}
+		u.User = time.Duration(float64(cpu) * share)
+		u.System, u.CPUBy = cpu-u.User, r.figures.by
+	}
 	if r.ex.runtime.gvisor && r.figures.by != "" {
 		u.User, u.System, u.CPUBy = r.figures.user, r.figures.system, r.figures.by
 	}
 	return u
 }
 
-// rlimits are the payload's own. Where the cgroup bounds the sum, what would stop one process first is left out: a failed
-// malloc tells the host nothing, the cgroup's counter does.
+// rlimits are the payload's own. Where the cgroup bounds the sum, what would stop one process first is left out: a
+// failed malloc tells the host nothing, the cgroup's counter does.
 func (r *run) rlimits() []supervise.Rlimit {
 	seconds := uint64((r.limits.CPU + time.Second - 1) / time.Second)
 	same := func(resource int, value uint64) supervise.Rlimit {
@@ -113,7 +130,8 @@ func (r *run) enforced() []executor.Enforcement {
 	}
 	list := []executor.Enforcement{
 		run("Wall", executor.BySupervisor, int64(l.Wall), ""),
-		run("CPU", executor.BySupervisor, int64(l.CPU), "sampled by process 1, and what it waited for; RLIMIT_CPU for each process as well"),
+		run("CPU", by, int64(l.CPU), "the verdict is by the box's counter without process 1, at the end; the kill by what process 1 "+
+			"samples and waited for, so by Wall at the latest; RLIMIT_CPU for each process as well"),
 		run("CPUs", by, int64(l.CPUs*1000), "thousandths of a processor"),
 		run("Memory", by, l.Memory, fmt.Sprintf("files that the run writes count as memory; the box has %d bytes in all, for process 1 "+
 			"and the copy of the workspace", r.figures.memoryLimit)),
@@ -148,14 +166,14 @@ func (r *run) capabilityNote(c executor.Capability) string {
 // holds names the main mechanism behind a capability.
 func (r *run) holds(c executor.Capability) executor.Mechanism {
 	switch c {
-	case executor.HostEnvHidden, executor.TreeKilled, executor.WorkspaceIsolated, executor.HostFilesHidden, executor.NetworkOff,
-		executor.MinimalRoot, executor.FreshPerRun, executor.OwnKernel:
+	case executor.HostEnvHidden, executor.TreeKilled, executor.WorkspaceIsolated, executor.HostFilesHidden,
+		executor.NetworkOff, executor.MinimalRoot, executor.FreshPerRun, executor.OwnKernel:
 		return executor.ByNamespace
 	case executor.UnprivilegedUser, executor.ProtectedReadOnly:
 		return executor.ByUID
 	case executor.SyscallsFiltered:
 		return executor.BySeccomp
-	case executor.MemoryBounded:
+	case executor.MemoryBounded, executor.CPUBounded:
 		return r.figures.by
 	case executor.ProcessesBounded:
 		return executor.ByRlimit

@@ -158,8 +158,8 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 	return found
 }
 
-// dirtyIDs are the locks of id ranges that nobody gave back, and in which a box below a directory was. After a kill that is as it
-// must be: whoever takes such a range next looks at it first.
+// dirtyIDs are the locks of id ranges that nobody gave back, and in which a box below a directory was. After a kill
+// that is as it must be: whoever takes such a range next looks at it first.
 func dirtyIDs(t *testing.T, runtimeDir string) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("/run/containment/containerd/ids/*")
@@ -194,7 +194,8 @@ func processes(t *testing.T, socket string) (found []string) {
 	return found
 }
 
-// Whatever a host program was doing when it was killed: its payloads die at once, and the next executor removes the rest.
+// Whatever a host program was doing when it was killed: its payloads die at once, and the next executor removes the
+// rest.
 func TestHostKilled(t *testing.T) {
 	socket := daemon(t)
 	runtimeDir := filepath.Join(shortDir(t), "rt")
@@ -229,7 +230,8 @@ func TestManaged(t *testing.T) {
 	runtimeDir, namespace := filepath.Join(dir, "rt"), filepath.Base(dir)
 	kill(t, "managed "+runtimeDir, 300*time.Millisecond)
 	config := containerd.Config{
-		Managed: true, Namespace: namespace, DangerAllowOldRuntime: true, RuntimeDir: runtimeDir, Root: containerd.Root{Reads: hostReads},
+		Managed: true, Namespace: namespace, DangerAllowOldRuntime: true, RuntimeDir: runtimeDir,
+		Root: containerd.Root{Reads: hostReads},
 	}
 	ex, err := containerd.New(t.Context(), config)
 	if err != nil {
@@ -257,7 +259,8 @@ func TestManaged(t *testing.T) {
 // groups are the cgroups of the boxes of a namespace.
 func groups(t *testing.T, namespace string) (found []string) {
 	t.Helper()
-	for _, pattern := range []string{"/sys/fs/cgroup/*/" + namespace + "/containment-*", "/sys/fs/cgroup/" + namespace + "/containment-*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*/" + namespace + "/containment-*",
+		"/sys/fs/cgroup/" + namespace + "/containment-*"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -54,9 +54,9 @@
 //   - Each set of mounts that runs declare leaves an empty skeleton directory of some 20 files until Close.
 //   - Machines on which several programs use this package from different containers need ranges of their own in Config.IDs:
 //     the locks are in /run/containment/containerd/ids of each.
-//   - The kernel counts inotify instances (fs.inotify.max_user_instances) of all boxes together for the host's root, and contexts
-//     of asynchronous I/O (fs.aio-max-nr) for everybody: a run that takes all of them makes those calls fail elsewhere.
-//   - CPU time of children that nobody waits for and that end between two samples is not in the sum; Limits.Wall and Limits.CPUs
-//     bound it.
+//   - The kernel counts inotify instances (fs.inotify.max_user_instances) of all boxes together for the host's root: a run
+//     that takes all of them makes that call fail elsewhere.
+//   - CPU time of children that nobody waits for and that end between two samples is in the verdict, by the cgroup's
+//     counter, and not in what process 1 kills by: such a run may go on until Limits.Wall, at Limits.CPUs.
 //   - Swap is off and disk and network traffic need no limit; processor caches, memory bandwidth and time are shared.
 package containerd

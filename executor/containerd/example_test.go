@@ -16,7 +16,8 @@ import (
 func Example() {
 	ctx := context.Background()
 	ex, err := containerd.New(ctx, containerd.Config{
-		Root: containerd.Root{Image: "registry.example/toolchain@sha256:" + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		Root: containerd.Root{Image: "registry.example/toolchain@sha256:" +
+			"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
 		Warm: containerd.Warm{Size: 2},
 	})
 	if errors.Is(err, executor.ErrUnsupported) {

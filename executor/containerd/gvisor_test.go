@@ -36,7 +36,8 @@ platform = "systrap"
 network = "none"
 `
 
-// gvisor starts a daemon that can make gVisor's boxes, and returns what an executor needs for it. GVISOR.md is the recipe.
+// gvisor starts a daemon that can make gVisor's boxes, and returns what an executor needs for it. GVISOR.md is the
+// recipe.
 func gvisor(t *testing.T) (socket string, config containerd.Config) {
 	t.Helper()
 	testenv.Need(t, "root")
@@ -71,7 +72,8 @@ func gvisor(t *testing.T) (socket string, config containerd.Config) {
 	return d.Socket(), config
 }
 
-// canProtect reports whether a process may be taken out of the kernel's choice of victims, as gVisor's shim does with itself.
+// canProtect reports whether a process may be taken out of the kernel's choice of victims, as gVisor's shim does with
+// itself.
 func canProtect(t *testing.T) bool {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -99,13 +101,15 @@ for last; do :; done
 exec env %s=%s %s "$@"
 `, real, shimMarker, real, self)
 	bin := filepath.Join(dir, "bin")
-	if err := errors.Join(os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, runscShim), []byte(script), 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(bin, 0o755),
+		os.WriteFile(filepath.Join(bin, runscShim), []byte(script), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return bin
 }
 
-// startShim does what the start step of a shim does: it gives the real one a socket, and tells the daemon where that is.
+// startShim does what the start step of a shim does: it gives the real one a socket, and tells the daemon where that
+// is.
 func startShim(real string, args []string) error {
 	value := map[string]string{}
 	for i, a := range args[:len(args)-1] {
@@ -132,15 +136,16 @@ func startShim(real string, args []string) error {
 		return err
 	}
 	address := "unix://" + path
-	err = errors.Join(os.WriteFile("address", []byte(address), 0o600), os.WriteFile("shim.pid", fmt.Append(nil, cmd.Process.Pid), 0o600))
+	err = errors.Join(os.WriteFile("address", []byte(address), 0o600),
+		os.WriteFile("shim.pid", fmt.Append(nil, cmd.Process.Pid), 0o600))
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"version": 2, "address": address, "protocol": "ttrpc"})
 }
 
-// A kernel of its own is promised only on evidence from inside: another boot id than ours, beside a word that only this run
-// knows.
+// A kernel of its own is promised only on evidence from inside: another boot id than ours, beside a word that only this
+// run knows.
 func TestGVisor(t *testing.T) {
 	socket, config := gvisor(t)
 	ex := open(t, socket, config)

@@ -59,8 +59,8 @@ func cancelled(t *testing.T, ex executor.Executor, runs int) {
 	}
 }
 
-// Daemons that are killed and started anew while boxes are made, work, and are destroyed: every failure has a type, and the next
-// executor finds nothing that stays.
+// Daemons that are killed and started anew while boxes are made, work, and are destroyed: every failure has a type, and
+// the next executor finds nothing that stays.
 func TestDaemonsKilled(t *testing.T) {
 	testenv.Need(t, "root")
 	testenv.Need(t, "containerd")

@@ -17,13 +17,13 @@ import (
 )
 
 // daemonPath is where another daemon, shim or runtime is taken from.
-var daemonPath = flag.String("daemon.path", "", "search path for containerd, its shims and runc; default: executor.DefaultPath")
+var daemonPath = flag.String("daemon.path", "", "where containerd, its shims and runc are; default: executor.DefaultPath")
 
 // daemonMarker names the daemon of the test that started this process again.
 const daemonMarker = "CONTAINMENT_TEST_DAEMON"
 
-// daemon returns the socket of a private daemon that ends with the test. A test that executes itself once more shares its own
-// with that process, which will be killed.
+// daemon returns the socket of a private daemon that ends with the test. A test that executes itself once more shares
+// its own with that process, which will be killed.
 func daemon(t testing.TB) string {
 	t.Helper()
 	testenv.Need(t, "root")

@@ -24,6 +24,7 @@ type figures struct {
 	peakMemory   int64
 	tasksLimit   int64
 	user, system time.Duration
+	cpu          time.Duration // exact, where user and system are rounded
 }
 
 // metrics asks for the figures of a box. They exist until the task is deleted; with gVisor, until process 1 ends.
@@ -62,6 +63,7 @@ func figuresV1(m *cgroup1.Metrics) figures {
 		tasksLimit:  int64(m.GetPids().GetLimit()),
 		user:        time.Duration(m.GetCPU().GetUsage().GetUser()),
 		system:      time.Duration(m.GetCPU().GetUsage().GetKernel()),
+		cpu:         time.Duration(m.GetCPU().GetUsage().GetTotal()),
 	}
 }
 
@@ -74,5 +76,6 @@ func figuresV2(m *cgroup2.Metrics) figures {
 		tasksLimit:  int64(m.GetPids().GetLimit()),
 		user:        time.Duration(m.GetCPU().GetUserUsec()) * time.Microsecond,
 		system:      time.Duration(m.GetCPU().GetSystemUsec()) * time.Microsecond,
+		cpu:         time.Duration(m.GetCPU().GetUsageUsec()) * time.Microsecond,
 	}
 }

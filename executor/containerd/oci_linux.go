@@ -169,7 +169,7 @@ func (p plan) linux() *specs.Linux {
 }
 
 func (p plan) resources() *specs.LinuxResources {
-	quota, period := max(int64(p.CPUs*cpuPeriod), 1000), uint64(cpuPeriod) // the kernel's least quota is 1 ms
+	quota, period := p.quota(), uint64(cpuPeriod)
 	tasks := int64(p.Tasks)
 	return &specs.LinuxResources{
 		Devices: deviceRules(),
@@ -179,6 +179,9 @@ func (p plan) resources() *specs.LinuxResources {
 		CPU:    &specs.LinuxCPU{Quota: &quota, Period: &period},
 	}
 }
+
+// quota is in microseconds for each period; the kernel's least is 1 ms.
+func (p plan) quota() int64 { return max(int64(p.CPUs*cpuPeriod), 1000) }
 
 // deviceRules deny everything but what the runtime makes in every /dev: null, zero, full, random, urandom, tty.
 func deviceRules() []specs.LinuxDeviceCgroup {
@@ -199,7 +202,8 @@ const (
 	smallShare  = 16      // /tmp and /dev/shm get one part in so many of the disk each
 	pageSize    = 4096    // of a tmpfs
 	spareTasks  = 16      // threads of process 1, and of the stage
-	gvisorTasks = 256     // the sentry's threads are counted
+	gvisorTasks = 256     // the sentry's own threads are counted,
+	perTask     = 8       // and what it has on the host for each task inside: RLIMIT_NPROC is the bound
 	coarseBytes = 4 << 20 // sizes are rounded, so that a warm box fits a workspace that grew a little
 	coarseFiles = 1 << 10 //
 	shareOfSize = 8       // by at most one part in so many
@@ -227,7 +231,7 @@ func (p *plan) size(l executor.Limits, bytes, files int64) {
 	p.Memory = memory + put + box.Overhead
 	p.CPUs, p.OpenFiles, p.Tasks = l.CPUs, min(l.OpenFiles, mostFiles), min(l.Processes, mostTasks)+spareTasks
 	if p.GVisor {
-		p.Tasks = max(p.Tasks, gvisorTasks)
+		p.Tasks = min(gvisorTasks+perTask*p.Tasks, mostTasks)
 	}
 }
 

@@ -23,9 +23,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func examplePlan(gvisor bool) plan {
 	p := plan{
-		Args: []string{"/.containment/supervisor", "marker"}, Root: "/run/containment/root", Supervisor: "/run/containment/supervisor",
-		Binds:   []bind{{"/usr/lib/go", "/usr/lib/go"}, {"/opt/sdk", "/opt/sdk"}, {"/opt", "/opt"}},
-		FirstID: 0x70000000, Cgroup: "/evoseal/example", GVisor: gvisor,
+		Args: []string{"/.containment/supervisor", "marker"}, Root: "/run/containment/root",
+		Supervisor: "/run/containment/supervisor",
+		Binds:      []bind{{"/usr/lib/go", "/usr/lib/go"}, {"/opt/sdk", "/opt/sdk"}, {"/opt", "/opt"}},
+		FirstID:    0x70000000, Cgroup: "/evoseal/example", GVisor: gvisor,
 	}
 	p.size(executor.DefaultLimits(), 10<<20, 100)
 	return p
@@ -58,21 +59,25 @@ func TestSpecGolden(t *testing.T) {
 // unset are the fields of a specification that a box leaves alone on purpose. A field that a later version adds is in
 // neither list, and somebody must think about it.
 var unset = map[string][]string{
-	"Spec":    {"Domainname", "Hooks", "Annotations", "Solaris", "Windows", "VM", "ZOS", "FreeBSD"},
-	"Process": {"User", "Terminal", "ConsoleSize", "CommandLine", "ApparmorProfile", "Scheduler", "SelinuxLabel", "IOPriority", "ExecCPUAffinity"},
+	"Spec": {"Domainname", "Hooks", "Annotations", "Solaris", "Windows", "VM", "ZOS", "FreeBSD"},
+	"Process": {"User", "Terminal", "ConsoleSize", "CommandLine", "ApparmorProfile", "Scheduler", "SelinuxLabel",
+		"IOPriority", "ExecCPUAffinity"},
 	"Linux": {
-		"Sysctl", "NetDevices", "Devices", "MountLabel", "IntelRdt", "MemoryPolicy", "Personality", "TimeOffsets", "RootfsPropagation",
+		"Sysctl", "NetDevices", "Devices", "MountLabel", "IntelRdt", "MemoryPolicy", "Personality", "TimeOffsets",
+		"RootfsPropagation",
 	},
 	"LinuxResources": {"BlockIO", "HugepageLimits", "Network", "Rdma", "Unified"},
-	"LinuxMemory":    {"Reservation", "Kernel", "KernelTCP", "Swappiness", "DisableOOMKiller", "UseHierarchy", "CheckBeforeUpdate"},
-	"LinuxCPU":       {"Shares", "Burst", "RealtimeRuntime", "RealtimePeriod", "Cpus", "Mems", "Idle"},
-	"LinuxSeccomp":   {"DefaultErrnoRet", "Flags", "ListenerPath", "ListenerMetadata"},
+	"LinuxMemory": {"Reservation", "Kernel", "KernelTCP", "Swappiness", "DisableOOMKiller", "UseHierarchy",
+		"CheckBeforeUpdate"},
+	"LinuxCPU":     {"Shares", "Burst", "RealtimeRuntime", "RealtimePeriod", "Cpus", "Mems", "Idle"},
+	"LinuxSeccomp": {"DefaultErrnoRet", "Flags", "ListenerPath", "ListenerMetadata"},
 }
 
 func TestSpecFields(t *testing.T) {
 	t.Parallel()
 	s := examplePlan(false).spec()
-	for _, part := range []any{s, s.Process, s.Linux, s.Linux.Resources, s.Linux.Resources.Memory, s.Linux.Resources.CPU, s.Linux.Seccomp} {
+	for _, part := range []any{s, s.Process, s.Linux, s.Linux.Resources, s.Linux.Resources.Memory, s.Linux.Resources.CPU,
+		s.Linux.Seccomp} {
 		v := reflect.ValueOf(part).Elem()
 		for i := range v.NumField() {
 			field := v.Type().Field(i).Name
@@ -119,7 +124,9 @@ func TestSpecCannotBeLooser(t *testing.T) {
 // Whatever the limits are: what a run may write is no more than its disk, and leaves process 1 memory.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	for _, l := range []executor.Limits{{}, {Memory: 16 << 20}, {Memory: 64 << 20, Disk: 64 << 10}, {Disk: 1 << 40}, {Memory: math.MaxInt64, Disk: math.MaxInt64, Processes: math.MaxInt, OpenFiles: math.MaxInt}, {Disk: 64<<10 + 1, Memory: 1 << 40}} {
+	for _, l := range []executor.Limits{{}, {Memory: 16 << 20}, {Memory: 64 << 20, Disk: 64 << 10}, {Disk: 1 << 40},
+		{Memory: math.MaxInt64, Disk: math.MaxInt64, Processes: math.MaxInt, OpenFiles: math.MaxInt},
+		{Disk: 64<<10 + 1, Memory: 1 << 40}} {
 		for _, bytes := range []int64{0, 1, 27 << 20, 2 << 30} {
 			l := l.WithDefaults()
 			var p plan

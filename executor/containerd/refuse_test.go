@@ -125,7 +125,8 @@ func serve(t *testing.T, s versionServer) (socket string) {
 
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	for version, word := range map[string]string{"1.6.19": "1.6.20", "1.5.0": "1.6.20", "": "1.6.20", "new": "1.6.20", "1.7.0": "server"} {
+	for version, word := range map[string]string{"1.6.19": "1.6.20", "1.5.0": "1.6.20", "": "1.6.20", "new": "1.6.20",
+		"1.7.0": "server"} {
 		mustRefuse(t, containerd.Config{Address: serve(t, versionServer{version: version})}, word)
 	}
 }
@@ -136,7 +137,8 @@ func TestHangingDaemon(t *testing.T) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := containerd.New(ctx, containerd.Config{Address: serve(t, versionServer{hang: true})}); !errors.Is(err, executor.ErrUnsupported) {
+	if _, err := containerd.New(ctx, containerd.Config{Address: serve(t, versionServer{hang: true})}); !errors.Is(err,
+		executor.ErrUnsupported) {
 		t.Error(err)
 	}
 	if took := time.Since(begin); took > 5*time.Second {
@@ -148,7 +150,8 @@ func TestHangingDaemon(t *testing.T) {
 // A runtime with known breakouts is refused unless the danger is accepted by name, and then every result says so.
 func TestOldRuntime(t *testing.T) {
 	socket := daemon(t)
-	mustRefuse(t, containerd.Config{Address: socket, RuntimeDir: filepath.Join(shortDir(t), "rt")}, "1.1.5", "DangerAllowOldRuntime")
+	mustRefuse(t, containerd.Config{Address: socket, RuntimeDir: filepath.Join(shortDir(t), "rt")}, "1.1.5",
+		"DangerAllowOldRuntime")
 	ex := open(t, socket, containerd.Config{})
 	result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"true"}, Workspace: t.TempDir()})
 	if err != nil {

@@ -61,7 +61,8 @@ func TestDaemonRestart(t *testing.T) {
 	var live output
 	done := make(chan error, 1)
 	go func() {
-		spec := executor.Spec{Args: []string{"sh", "-c", "echo a; sleep 2; echo b; exit 5"}, Workspace: t.TempDir(), Stdout: &live}
+		spec := executor.Spec{Args: []string{"sh", "-c", "echo a; sleep 2; echo b; exit 5"}, Workspace: t.TempDir(),
+			Stdout: &live}
 		result, err := ex.Run(t.Context(), spec)
 		if err == nil && (result.ExitCode != 5 || result.Stdout.String() != "a\nb\n") {
 			err = fmt.Errorf("%+v", result)
@@ -76,12 +77,13 @@ func TestDaemonRestart(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if found := census(t, d.Socket(), filepath.Join(filepath.Dir(filepath.Dir(d.Socket())), "rt")); len(found) > 2 { // the executor's own
+	if found := census(t, d.Socket(), filepath.Join(filepath.Dir(filepath.Dir(d.Socket())), "rt")); len(found) > 2 { // its own
 		t.Errorf("left behind: %q", found)
 	}
 }
 
-// A daemon that goes away for good costs a bounded time and ends in an error, never in a result that something is left of.
+// A daemon that goes away for good costs a bounded time and ends in an error, never in a result that something is left
+// of.
 func TestDaemonGone(t *testing.T) {
 	d, ex := ownDaemon(t)
 	var live output

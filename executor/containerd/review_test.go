@@ -18,8 +18,8 @@ import (
 	"github.com/evoseal/containment/executor/containerd"
 )
 
-// A file system that is mounted below the source of a mount is as read-only as the source, although everybody may write to it
-// on the host.
+// A file system that is mounted below the source of a mount is as read-only as the source, although everybody may write
+// to it on the host.
 func TestMountBelowMount(t *testing.T) {
 	socket := daemon(t)
 	source := filepath.Join(shortDir(t), "source")
@@ -54,14 +54,15 @@ func TestMountBelowMount(t *testing.T) {
 	}
 }
 
-// What remains of a box that waited is removed beside the next run: its processes are dead when Run returns, and Close waits
-// for the rest.
+// What remains of a box that waited is removed beside the next run: its processes are dead when Run returns, and Close
+// waits for the rest.
 func TestWarmBoxIsBuried(t *testing.T) {
 	socket := daemon(t)
 	ex := open(t, socket, containerd.Config{Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2}})
 	warm := 0
 	for i := 0; warm < 3 && i < 50; i++ {
-		result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"sh", "-c", "sleep 291 & exit 4"}, Workspace: t.TempDir()})
+		result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"sh", "-c", "sleep 291 & exit 4"},
+			Workspace: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}

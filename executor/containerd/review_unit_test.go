@@ -16,7 +16,8 @@ import (
 	"github.com/evoseal/containment/internal/testenv"
 )
 
-// A link in a directory that the caller vouches for leads to another file of the daemon's than the one that was looked at.
+// A link in a directory that the caller vouches for leads to another file of the daemon's than the one that was looked
+// at.
 func TestLinksLeadOutOfDaemonPath(t *testing.T) {
 	t.Parallel()
 	known, other := t.TempDir(), t.TempDir()
@@ -46,7 +47,8 @@ func TestTakeOverFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo containerd v1.7.0\nexit 1\n"), 0o755); err != nil {
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo containerd v1.7.0\nexit 1\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, left := range []bool{true, false} {
@@ -56,7 +58,8 @@ func TestTakeOverFails(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := StartDaemon(t.Context(), DaemonConfig{Dir: at, Binary: broken}); !errors.Is(err, executor.ErrUnsupported) {
+		if _, err := StartDaemon(t.Context(), DaemonConfig{Dir: at, Binary: broken}); !errors.Is(err,
+			executor.ErrUnsupported) {
 			t.Errorf("%v", err)
 		}
 		if exists(at) != left {

@@ -94,11 +94,13 @@ func archive(t *testing.T, files []file, env ...string) string {
 	layer := typed("layer.v1.tar", add(tarOf(t, files)))
 	config := typed("config.v1+json", add(text(map[string]any{
 		"architecture": "amd64", "os": "linux",
-		"config": map[string]any{"Env": append(env, "IMAGE_SECRET=1"), "User": "0", "WorkingDir": "/proc/self/fd/7", "Entrypoint": []string{"/bin/seven"}},
+		"config": map[string]any{"Env": append(env, "IMAGE_SECRET=1"), "User": "0", "WorkingDir": "/proc/self/fd/7",
+			"Entrypoint": []string{"/bin/seven"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []any{layer["digest"]}},
 	})))
 	manifest := typed("manifest.v1+json", add(text(map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": []any{layer},
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
+		"layers": []any{layer},
 	})))
 	all := []file{
 		{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)},
@@ -122,7 +124,8 @@ func runSeven(t *testing.T, ex *containerd.Executor, identity string) {
 		cause executor.Cause
 		code  int
 	}{
-		"/bin/seven": {executor.CauseExited, 7}, "seven": {executor.CauseExited, 7}, "/bin/true": {executor.CauseNotFound, -1},
+		"/bin/seven": {executor.CauseExited, 7}, "seven": {executor.CauseExited, 7},
+		"/bin/true":                      {executor.CauseNotFound, -1},
 		"/.containment/containment-init": {executor.CauseNotFound, -1}, // it is there, and not for the payload
 	} {
 		result, err := ex.Run(t.Context(), executor.Spec{Args: []string{args0}, Workspace: t.TempDir()})

@@ -77,9 +77,10 @@ type run struct {
 	plan      plan
 	box       *container
 	figures   figures
-	refused   int64 // tasks that the kernel refused to make
-	peakTasks int64 // of the cgroup
-	sawCgroup bool
+	refused   int64         // tasks that the kernel refused to make
+	peakTasks int64         // of the cgroup
+	cpu       time.Duration // of the box since its hello
+	cpuErr    error
 	boot      string
 	warm      bool
 }
@@ -107,8 +108,8 @@ func (r *run) cleanup(ctx context.Context) error {
 	return r.destroy(ctx)
 }
 
-// destroy removes the box. Of a warm one every process is dead when Run returns, and with process 1 the kernel has dropped its
-// mounts; the record, the group and the directory that are left go beside the next run.
+// destroy removes the box. Of a warm one every process is dead when Run returns, and with process 1 the kernel has
+// dropped its mounts; the record, the group and the directory that are left go beside the next run.
 func (r *run) destroy(ctx context.Context) error {
 	if r.box == nil {
 		return nil
@@ -123,12 +124,15 @@ func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, e
 	setup, cancel := context.WithTimeoutCause(ctx, setupTime, errors.New("the set-up took too long"))
 	defer cancel()
 	if err := r.prepare(setup); err != nil {
-		if ctx.Err() != nil && !errors.As(err, new(*executor.CleanupError)) {
-			return &executor.Result{Cause: executor.CauseCancelled, ExitCode: -1, Detail: "cancelled during set-up"}, nil
-		}
-		return nil, err
+		return notSetUp(ctx, err)
 	}
 	ending, err := r.work(ctx)
+	if r.diedUnused(ctx, ending, err) {
+		if err := r.replace(setup); err != nil {
+			return notSetUp(ctx, err)
+		}
+		ending, err = r.work(ctx)
+	}
 	counted := r.count(ctx)
 	if err != nil && !errors.Is(err, executor.ErrLost) {
 		return nil, err
@@ -150,6 +154,14 @@ func (r *run) execute(ctx context.Context, begin time.Time) (*executor.Result, e
 	return result, nil
 }
 
+// notSetUp is what becomes of a run that the caller gave up while its box was made, or for which none could be made.
+func notSetUp(ctx context.Context, err error) (*executor.Result, error) {
+	if ctx.Err() != nil && !errors.As(err, new(*executor.CleanupError)) {
+		return &executor.Result{Cause: executor.CauseCancelled, ExitCode: -1, Detail: "cancelled during set-up"}, nil
+	}
+	return nil, err
+}
+
 // prepare packs the workspace, so that its size is known, and gets a box for it.
 func (r *run) prepare(ctx context.Context) (err error) {
 	if r.want, err = r.ex.look(r.spec); err != nil {
@@ -165,11 +177,40 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.makePlan(); err != nil {
 		return err
 	}
-	d := deadlines{idle: idleTime, hard: idleTime + r.allowance()}
 	if r.box = r.ex.pool.take(r.plan, r.allowance()); r.box != nil {
 		r.warm = true
 		return nil
 	}
+	return r.create(ctx)
+}
+
+// diedUnused reports whether a box that had waited was dead before the payload was: then nothing ran, and a box that is
+// made for it can do the job. Input that was read from the caller is gone, so a run with any is lost.
+func (r *run) diedUnused(ctx context.Context, ending box.Ending, err error) bool {
+	if !r.warm || !errors.Is(err, executor.ErrLost) || !ending.Started.IsZero() || r.spec.Stdin != nil || ctx.Err() != nil {
+		return false
+	}
+	select {
+	case <-r.box.exited:
+		return r.box.exit.err == nil
+	case <-time.After(drainTime):
+		return false
+	}
+}
+
+// replace makes a box in place of one that died.
+func (r *run) replace(ctx context.Context) error {
+	dead := r.box
+	r.box, r.warm = nil, false
+	if err := dead.destroy(ctx); err != nil {
+		return err
+	}
+	return r.create(ctx)
+}
+
+// create makes a box for this run alone.
+func (r *run) create(ctx context.Context) (err error) {
+	d := deadlines{idle: idleTime, hard: idleTime + r.allowance()}
 	r.box, err = r.ex.create(ctx, r.plan, d, r.spec.Label)
 	return err
 }
@@ -191,7 +232,8 @@ func (r *run) makePlan() error {
 	return nil
 }
 
-// work has the box do the job. The supervisor keeps every limit by itself; what is here is for one that does not answer.
+// work has the box do the job. The supervisor keeps every limit by itself; what is here is for one that does not
+// answer.
 func (r *run) work(ctx context.Context) (box.Ending, error) {
 	r.boot = r.box.hello.BootID
 	stuck := time.AfterFunc(r.allowance()+graceTime, func() {
@@ -212,16 +254,19 @@ func (r *run) work(ctx context.Context) (box.Ending, error) {
 		Trees:  []box.Tree{{Packed: r.packed, Target: box.Workspace}},
 		Limits: r.limits,
 		Artifacts: box.Artifacts{
-			Patterns: r.spec.Artifacts, Dest: r.artifactDir(), ID: r.box.id, Exclude: r.spec.Hidden, ExcludeNames: executor.DefaultHidden(),
+			Patterns: r.spec.Artifacts, Dest: r.artifactDir(), ID: r.box.id, Exclude: r.spec.Hidden,
+			ExcludeNames: executor.DefaultHidden(),
 		},
 		Stdin: r.spec.Stdin, Stdout: r.spec.Stdout, Stderr: r.spec.Stderr,
+		Ended: func() { r.countCPU(ctx) },
 	})
 }
 
 // drainTime is how long the stream may still have something to say after process 1 ended.
 const drainTime = time.Second
 
-// interruptIfGone ends the session if process 1 ended and the stream does not: a shim that was killed leaves no end of file.
+// interruptIfGone ends the session if process 1 ended and the stream does not: a shim that was killed leaves no end of
+// file.
 func (r *run) interruptIfGone(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -246,8 +291,8 @@ func (r *run) artifactDir() string {
 	return dir
 }
 
-// lost decides whether a run whose report did not come has a verdict all the same: the kernel's own counter says why, if
-// the whole box was killed for its memory.
+// lost decides whether a run whose report did not come has a verdict all the same: the kernel's own counter says why,
+// if the whole box was killed for its memory.
 func (r *run) lost(err error) error {
 	if err == nil || r.figures.oomKills > 0 {
 		return nil
@@ -258,8 +303,8 @@ func (r *run) lost(err error) error {
 	return err
 }
 
-// leastOOMScore is where the kernel's choice of a victim may begin for a box: at that of an ordinary program, or of ours if we
-// are worth less. Daemons are often exempt from that choice, and without this their boxes would be.
+// leastOOMScore is where the kernel's choice of a victim may begin for a box: at that of an ordinary program, or of
+// ours if we are worth less. Daemons are often exempt from that choice, and without this their boxes would be.
 func leastOOMScore() int {
 	text, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {

@@ -26,6 +26,7 @@ func TestTrue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%v %d %s %+v %+v\n%s\n%s", result.Cause, result.ExitCode, result.Detail, result.Timing, result.Usage, result.Stdout, result.Stderr)
+		t.Logf("%v %d %s %+v %+v\n%s\n%s", result.Cause, result.ExitCode, result.Detail, result.Timing, result.Usage,
+			result.Stdout, result.Stderr)
 	}
 }

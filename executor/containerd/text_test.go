@@ -38,7 +38,8 @@ func TestParseVersion(t *testing.T) {
 func TestFloor(t *testing.T) {
 	t.Parallel()
 	for text, below := range map[string]bool{
-		"1.0.0": true, "1.1.5": true, "1.1.15": true, "1.2.7": true, "1.2.8": false, "1.2.9": false, "1.3.0": true, "1.3.2": true,
+		"1.0.0": true, "1.1.5": true, "1.1.15": true, "1.2.7": true, "1.2.8": false, "1.2.9": false, "1.3.0": true,
+		"1.3.2": true,
 		"1.3.3": false, "1.4.0-rc.2": true, "1.4.0-rc.3": false, "1.4.0-rc.10": false, "1.4.0-beta.9": true, "1.4.0": false,
 		"1.5.0-rc.1": false, "1.5.3": false, "2.0.0": false, "0.1.1": true,
 	} {
@@ -55,7 +56,7 @@ func TestExplain(t *testing.T) {
 		err    error
 		reason string
 	}{
-		{errors.New(`failed to create shim task: OCI runtime create failed: exec: "runc": executable file not found in $PATH`), "PATH"},
+		{errors.New(`failed to create shim task: exec: "runc": executable file not found in $PATH`), "PATH"},
 		{errors.New("failed to start shim: something"), "shim"},
 		{errors.New("open stdin fifo: open /run/x/stdin: no such file"), "RuntimeDir"},
 		{errors.New("mkdir /var/lib/containerd/x: no space left on device"), "full"},
@@ -89,7 +90,8 @@ func TestReference(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for ref, ok := range map[string]bool{
 		"docker.io/library/alpine:3": true, "host:5000/a/b" + digest: true, "localhost/x": true, "a": true,
-		"": false, "-v": false, "--privileged": false, "a b": false, "a\nb": false, "a\x00": false, "ä": false, strings.Repeat("a", 600): false,
+		"": false, "-v": false, "--privileged": false, "a b": false, "a\nb": false, "a\x00": false, "ä": false,
+		strings.Repeat("a", 600): false,
 	} {
 		if err := checkReference(ref); (err == nil) != ok {
 			t.Errorf("%.40q: %v", ref, err)
@@ -100,7 +102,8 @@ func TestReference(t *testing.T) {
 func TestIdentifier(t *testing.T) {
 	t.Parallel()
 	for s, ok := range map[string]bool{
-		"evoseal": true, "a-b_c.1": true, "": false, ".": false, "..": false, "-a": false, "a/b": false, "a b": false, "ä": false,
+		"evoseal": true, "a-b_c.1": true, "": false, ".": false, "..": false, "-a": false, "a/b": false, "a b": false,
+		"ä":                     false,
 		strings.Repeat("a", 77): false,
 	} {
 		if identifier(s) != ok {
@@ -112,7 +115,8 @@ func TestIdentifier(t *testing.T) {
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
-		"user:100000:65536": true, "user:100000:0": false, "user:100000": false, "": false, "# comment": false, "u:-1:5": false,
+		"user:100000:65536": true, "user:100000:0": false, "user:100000": false, "": false, "# comment": false,
+		"u:-1:5": false,
 	} {
 		if _, _, _, ok := subordinate(line); ok != want {
 			t.Errorf("%q: %t", line, ok)
@@ -126,11 +130,13 @@ func TestDaemonConfig(t *testing.T) {
 	for text, want := range map[string][]string{
 		"1.6.20": {"version = 2", "[grpc]\n  address = \"/d/sock\"", "[ttrpc]\n  address = \"/d/sock.ttrpc\""},
 		"2.0.5":  {"version = 3", "[grpc]\n  address = \"/d/sock\""},
-		"2.4.2":  {"version = 4", "[plugins.'io.containerd.server.v1.grpc']\n  address = \"/d/sock\"", "[plugins.'io.containerd.server.v1.ttrpc']"},
+		"2.4.2": {"version = 4", "[plugins.'io.containerd.server.v1.grpc']\n  address = \"/d/sock\"",
+			"[plugins.'io.containerd.server.v1.ttrpc']"},
 	} {
 		v, _ := parseVersion(text)
 		got := daemonConfig(v, "/d")
-		for _, part := range append(want, `root = "/d/root"`, `state = "/d/state"`, `"io.containerd.nri.v1.nri"`, `path = "/d/opt"`) {
+		for _, part := range append(want, `root = "/d/root"`, `state = "/d/state"`, `"io.containerd.nri.v1.nri"`,
+			`path = "/d/opt"`) {
 			if strings.Count(got, part) != 1 {
 				t.Errorf("%s: %q is not there once:\n%s", text, part, got)
 			}
@@ -142,8 +148,10 @@ func TestConfigDefaults(t *testing.T) {
 	t.Parallel()
 	c := Config{RuntimeDir: "/x"}.withDefaults()
 	want := Config{
-		Namespace: "evoseal", Runtime: Runtime{Name: Runc}, IDs: IDRange{First: 0x70000000, Boxes: 256}, RuntimeDir: "/x", StateDir: "/x/state",
-		WorkspaceBytes: 2 << 30, WorkspaceFiles: 500_000, SweepEvery: defaultSweepEvery, Warm: Warm{MaxIdle: defaultMaxIdle, Fillers: 1},
+		Namespace: "evoseal", Runtime: Runtime{Name: Runc}, IDs: IDRange{First: 0x70000000, Boxes: 256}, RuntimeDir: "/x",
+		StateDir:       "/x/state",
+		WorkspaceBytes: 2 << 30, WorkspaceFiles: 500_000, SweepEvery: defaultSweepEvery,
+		Warm: Warm{MaxIdle: defaultMaxIdle, Fillers: 1},
 	}
 	if c.Logger == nil {
 		t.Error("no logger")

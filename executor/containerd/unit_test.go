@@ -42,9 +42,12 @@ func TestKind(t *testing.T) {
 	base := examplePlan(false)
 	for name, change := range map[string]func(*plan){
 		"args": func(p *plan) { p.Args = []string{"x"} }, "root": func(p *plan) { p.Root = "x" },
-		"binds": func(p *plan) { p.Binds = p.Binds[1:] }, "memory": func(p *plan) { p.Memory++ }, "cpus": func(p *plan) { p.CPUs /= 2 },
-		"tasks": func(p *plan) { p.Tasks++ }, "files": func(p *plan) { p.OpenFiles++ }, "disk": func(p *plan) { p.Work.Bytes++ },
-		"inodes": func(p *plan) { p.Temp.Inodes++ }, "shm": func(p *plan) { p.Shm.Bytes++ }, "gvisor": func(p *plan) { p.GVisor = true },
+		"binds": func(p *plan) { p.Binds = p.Binds[1:] }, "memory": func(p *plan) { p.Memory++ },
+		"cpus":  func(p *plan) { p.CPUs /= 2 },
+		"tasks": func(p *plan) { p.Tasks++ }, "files": func(p *plan) { p.OpenFiles++ },
+		"disk":   func(p *plan) { p.Work.Bytes++ },
+		"inodes": func(p *plan) { p.Temp.Inodes++ }, "shm": func(p *plan) { p.Shm.Bytes++ },
+		"gvisor": func(p *plan) { p.GVisor = true },
 	} {
 		p := base
 		change(&p)
@@ -65,7 +68,8 @@ func TestKind(t *testing.T) {
 func TestPastDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	for label, want := range map[string]bool{"999": true, "1000": false, "1001": false, "": false, "x": false, "-1": true} {
+	for label, want := range map[string]bool{"999": true, "1000": false, "1001": false, "": false, "x": false,
+		"-1": true} {
 		c := containers.Container{Labels: map[string]string{labelDeadline: label}}
 		if pastDeadline(c, now) != want {
 			t.Errorf("%q: %t", label, !want)
@@ -86,7 +90,8 @@ func TestCheck(t *testing.T) {
 			Hostname: Hostname, Interfaces: []string{"lo"}, UIDMap: "0 1879048192 65536", GIDMap: "0 1879048192 65536",
 		}
 		for target, v := range map[string]volume{box.Mount: p.Work, "/tmp": p.Temp, "/dev/shm": p.Shm} {
-			h.Mounts = append(h.Mounts, box.Mounted{Target: target, Type: "tmpfs", Options: "rw", Size: v.Bytes, Inodes: v.Inodes})
+			h.Mounts = append(h.Mounts, box.Mounted{Target: target, Type: "tmpfs", Options: "rw", Size: v.Bytes,
+				Inodes: v.Inodes})
 		}
 		for _, target := range append(targets(p.Binds), "/", box.SupervisorDir) {
 			h.Mounts = append(h.Mounts, box.Mounted{Target: target, Type: "ext4", Options: "ro,nosuid"})
@@ -97,11 +102,13 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*box.Hello){
-		"pid": func(h *box.Hello) { h.PID = 2 }, "uid": func(h *box.Hello) { h.UID = 1 }, "groups": func(h *box.Hello) { h.Groups = "0 27" },
+		"pid": func(h *box.Hello) { h.PID = 2 }, "uid": func(h *box.Hello) { h.UID = 1 },
+		"groups":   func(h *box.Hello) { h.Groups = "0 27" },
 		"bounding": func(h *box.Hello) { h.Bounding |= 1 << 21 }, "ambient": func(h *box.Hello) { h.Ambient = 1 },
 		"no_new_privs": func(h *box.Hello) { h.NoNewPrivs = false }, "seccomp": func(h *box.Hello) { h.Seccomp = 0 },
-		"network": func(h *box.Hello) { h.Interfaces = []string{"eth0", "lo"} }, "no network": func(h *box.Hello) { h.Interfaces = nil },
-		"hostname": func(h *box.Hello) { h.Hostname = "host" }, "environment": func(h *box.Hello) { h.Environment = 2 },
+		"network":    func(h *box.Hello) { h.Interfaces = []string{"eth0", "lo"} },
+		"no network": func(h *box.Hello) { h.Interfaces = nil },
+		"hostname":   func(h *box.Hello) { h.Hostname = "host" }, "environment": func(h *box.Hello) { h.Environment = 2 },
 		"size":      func(h *box.Hello) { h.Mounts[0].Size *= 2 },
 		"inodes":    func(h *box.Hello) { h.Mounts[1].Inodes *= 2 },
 		"kind":      func(h *box.Hello) { h.Mounts[2].Type = "ext4" },
@@ -142,7 +149,8 @@ garbage
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for controller, want := range map[string]string{
-		"pids": "/sys/fs/cgroup/pids/g/f", "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/g/f", "memory": "/sys/fs/cgroup/unified/g/f",
+		"pids": "/sys/fs/cgroup/pids/g/f", "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/g/f",
+		"memory": "/sys/fs/cgroup/unified/g/f",
 	} {
 		if got := c.file("/g", controller, "f"); got != want {
 			t.Errorf("%s: %s", controller, got)
@@ -155,7 +163,8 @@ garbage
 
 func TestSlotRange(t *testing.T) {
 	t.Parallel()
-	for _, r := range []IDRange{{First: 1 << 16, Boxes: 0}, {First: 1<<16 + 1, Boxes: 1}, {First: 0xffff0000, Boxes: 1}, {First: 1 << 16, Boxes: 1 << 20}} {
+	for _, r := range []IDRange{{First: 1 << 16, Boxes: 0}, {First: 1<<16 + 1, Boxes: 1}, {First: 0xffff0000, Boxes: 1},
+		{First: 1 << 16, Boxes: 1 << 20}} {
 		if s, err := openSlots(t.TempDir(), r); err == nil {
 			t.Errorf("%+v: accepted %v", r, s.close())
 		}
@@ -191,10 +200,12 @@ func TestLook(t *testing.T) {
 		setup bool
 	}{
 		{mount: executor.Mount{Source: fine, Target: "/proc"}}, {mount: executor.Mount{Source: fine, Target: "/dev/x"}},
-		{mount: executor.Mount{Source: fine, Target: "/box/workspace/x"}}, {mount: executor.Mount{Source: fine, Target: "/.containment"}},
+		{mount: executor.Mount{Source: fine, Target: "/box/workspace/x"}},
+		{mount: executor.Mount{Source: fine, Target: "/.containment"}},
 		{mount: executor.Mount{Source: fine, Target: "/tmp"}}, {mount: executor.Mount{Source: fine, Target: "/run/x"}},
 		{mount: executor.Mount{Source: fine, CopyOnWrite: true}},
-		{executor.Mount{Source: dir}, true}, {executor.Mount{Source: socket}, true}, {executor.Mount{Source: fine + "/missing"}, true},
+		{executor.Mount{Source: dir}, true}, {executor.Mount{Source: socket}, true},
+		{executor.Mount{Source: fine + "/missing"}, true},
 		{executor.Mount{Source: "/dev/null", Target: "/x"}, true},
 	} {
 		_, err := e.look(executor.Spec{Mounts: []executor.Mount{c.mount}})
@@ -260,7 +271,8 @@ func TestAgain(t *testing.T) {
 func TestSkeleton(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "root")
-	points := []mountPoint{{Path: "/usr/lib", Dir: true}, {Path: "/lib", Link: "usr/lib"}, {Path: "/etc/ssl/cert.pem"}, {Path: "/lib/x", Dir: true}}
+	points := []mountPoint{{Path: "/usr/lib", Dir: true}, {Path: "/lib", Link: "usr/lib"}, {Path: "/etc/ssl/cert.pem"},
+		{Path: "/lib/x", Dir: true}}
 	if err := makeSkeleton(dir, points); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +286,8 @@ func TestSkeleton(t *testing.T) {
 		t.Errorf("%q, %v", to, err)
 	}
 	outside := filepath.Join(t.TempDir(), "root")
-	if err := makeSkeleton(outside, []mountPoint{{Path: "/out", Link: "/"}, {Path: "/out/planted", Dir: true}}); err == nil || exists("/planted") {
+	if err := makeSkeleton(outside, []mountPoint{{Path: "/out", Link: "/"},
+		{Path: "/out/planted", Dir: true}}); err == nil || exists("/planted") {
 		t.Errorf("a link led out of the root: %v", err)
 	}
 }

@@ -136,13 +136,16 @@ func (e *Executor) prove(ctx context.Context) error {
 func (e *Executor) capabilities(r *run) executor.Capability {
 	caps := executor.CleanEnv | executor.HostEnvHidden | executor.TreeKilled | executor.OutputBounded |
 		executor.WorkspaceIsolated | executor.ProtectedReadOnly | executor.HostFilesHidden | executor.NetworkOff |
-		executor.UnprivilegedUser | executor.NoNewPrivileges | executor.SyscallsFiltered | executor.CPUBounded |
+		executor.UnprivilegedUser | executor.NoNewPrivileges | executor.SyscallsFiltered |
 		executor.DiskBounded | executor.FreshPerRun
 	if len(e.config.Root.Reads) == 0 {
 		caps |= executor.MinimalRoot
 	}
-	if r.figures.memoryLimit == r.plan.Memory {
+	if r.plan.holdsMemory(r.figures.memoryLimit) {
 		caps |= executor.MemoryBounded
+	}
+	if r.box.seesGroup && r.plan.holdsCPUs(r.box.group) && r.cpuErr == nil {
+		caps |= executor.CPUBounded
 	}
 	if e.runtime.gvisor || r.figures.tasksLimit == int64(r.plan.Tasks) {
 		caps |= executor.ProcessesBounded

@@ -12,6 +12,9 @@ import (
 	"github.com/evoseal/containment/executor"
 )
 
+// leakTime is for more than a hundred runs, each of which may be a box that is made and removed: a second for each.
+const leakTime = 3 * deadline
+
 // leak makes runs that end in every way and compares what the host holds before and after. The first round is not
 // counted: pools and caches may fill.
 func leak(s *scene) error {

@@ -96,7 +96,7 @@ type Ending struct {
 	Stdout, Stderr executor.Output
 	Over           [2]bool // a stream passed Limits.Output
 	Volumes        []Volume
-	Threads        int // of the supervisor itself, at the end: a counter of the box's tasks has them too
+	Threads        int           // of the supervisor itself, at the end: a counter of the box's tasks has them too
 	Own            time.Duration // CPU time of the supervisor itself since it began, which a counter of the box has too
 	Artifacts      []executor.Artifact
 	Refused        []executor.Refusal

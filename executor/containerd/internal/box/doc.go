@@ -36,5 +36,6 @@
 //
 // A session proves nothing about the box: whoever made it has to hold [Hello] against what was asked for. A supervisor that
 // the payload has taken over can report any wait status. Memory, processes and CPU are bounded by the box's own cgroup, not
-// here; CPU time and tasks are sampled. A volume that was full between two looks, and is not at the end, is not seen.
+// here; CPU time and tasks are sampled, and whoever counts the box's CPU time has to believe the supervisor's word about its
+// own share. A volume that was full between two looks, and is not at the end, is not seen.
 package box

@@ -117,6 +117,7 @@ var lies = map[string]func(f *fake, nonce []byte){
 	"unknown reason":       result(func(r *stream.Result) { r.Killed = 99 }),
 	"cancelled by nobody":  result(func(r *stream.Result) { r.Killed = stream.KilledCancel }),
 	"negative wall":        result(func(r *stream.Result) { r.Wall = -1 }),
+	"negative share":       result(func(r *stream.Result) { r.Own = -1 }),
 	"negative tasks":       result(func(r *stream.Result) { r.Tasks = -1 }),
 	"output that came not": result(func(r *stream.Result) { r.Totals[0] = 5 }),
 	"negative output":      result(func(r *stream.Result) { r.Totals[1] = -1 }),

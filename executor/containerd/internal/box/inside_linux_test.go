@@ -101,6 +101,9 @@ func TestForkBomb(t *testing.T) {
 		if end.Tasks < 29 || end.Tasks > 30 {
 			t.Errorf("%s: %d tasks were seen, the limit is 30; stderr %.300s", name, end.Tasks, end.Stderr)
 		}
+		if end.Own <= 0 || end.Own > time.Minute {
+			t.Errorf("the supervisor took %v", end.Own)
+		}
 		if end.Threads < 2 || end.Threads > 12 {
 			t.Errorf("the supervisor has %d threads", end.Threads)
 		}

@@ -271,7 +271,7 @@ func (r *run) result(ctx context.Context, data []byte) error {
 		return err
 	}
 	r.phase = ended
-	if r.job.Ended != nil && r.end.Failed == nil {
+	if r.job.Ended != nil {
 		r.job.Ended()
 	}
 	r.limit(extractTime)

@@ -102,10 +102,10 @@ type Hello struct {
 	OOMScoreAdj          int
 	Mounts               []Mounted
 	Rlimits              []supervise.Rlimit
-	Interfaces           []string // of the network namespace
-	UIDMap, GIDMap       string   // of the user namespace, one blank between two fields
-	Namespaces           []string // "net:[4026532000]"
-	Environment, Threads int      // number of variables, and of threads of the supervisor
+	Interfaces           []string      // of the network namespace
+	UIDMap, GIDMap       string        // of the user namespace, one blank between two fields
+	Namespaces           []string      // "net:[4026532000]"
+	Environment, Threads int           // number of variables, and of threads of the supervisor
 	Own                  time.Duration // CPU time of the supervisor itself until here
 }
 

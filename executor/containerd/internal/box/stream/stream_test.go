@@ -28,7 +28,8 @@ func messages() map[stream.Kind]stream.Message {
 			Version: 1, PID: 2, UID: 3, GID: 4, Groups: "5", Inheritable: 6, Permitted: 7, Effective: 8, Bounding: 9, Ambient: 10,
 			NoNewPrivs: true, Seccomp: 2, BootID: "b", Hostname: "h", OOMScoreAdj: -11,
 			Mounts:  []stream.Mounted{{Target: "/", Type: "t", Options: "ro", Size: 12, Inodes: 13}},
-			Rlimits: []supervise.Rlimit{{Resource: 1, Soft: 2, Hard: 3}}, Interfaces: []string{"lo"}, Environment: 14, Threads: 15,
+			Rlimits: []supervise.Rlimit{{Resource: 1, Soft: 2, Hard: 3}}, Interfaces: []string{"lo"},
+			Environment: 14, Threads: 15, Own: 16,
 			UIDMap: "0 1 2", GIDMap: "0 3 4", Namespaces: []string{"net:[5]"},
 		},
 		stream.KindJob: &stream.Job{
@@ -41,6 +42,7 @@ func messages() map[stream.Kind]stream.Message {
 			Failed: supervise.Event{Kind: supervise.Failed, Step: supervise.StepExec, Errno: 2, Detail: 1},
 			Leader: supervise.Event{Kind: supervise.Ended, Status: 9, User: 1, System: 2, MaxRSS: 3},
 			Tree:   supervise.Event{Kind: supervise.Empty}, Killed: stream.KilledCPU, Wall: 4, CPU: 5, Tasks: 6, Threads: 9,
+			Own:    10,
 			Totals: [2]int64{7, 8}, Volumes: []stream.Volume{{Path: "/v", Size: 1, Used: 2, Inodes: 3, InodesUsed: 4, Full: 5}},
 		},
 	}
