@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"strconv"
 
+	"github.com/evoseal/containment/examples/internal/executors"
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/isolation"
 )
@@ -34,13 +35,13 @@ func trust(o *options, spec executor.Spec) (isolation.TrustModel, isolation.Sour
 		m.Evidence[isolation.FactGenerator] = "expressions of a closed grammar, bred by this program"
 		m.Evidence[isolation.FactUntrustedInput] = "numbers that this program generated"
 		m.Evidence[isolation.FactSecrets] = "a variant can name nothing but its three parameters"
-		s := isolation.Sources{Proc: "/proc", EnvNames: names(spec)}
+		s := isolation.Sources{Proc: "/proc", EnvNames: names(spec), OwnUIDs: executors.OwnUIDs()}
 		s.Generator = identity(o)
 		return m, s
 	}
 	home, _ := os.UserHomeDir() // "": its files are not looked at, which makes nothing milder
 	s := isolation.HostSources(home, os.Environ())
-	s.Generator = identity(o)
+	s.Generator, s.OwnUIDs = identity(o), executors.OwnUIDs()
 	switch o.Generator {
 	case "openai":
 		m.Evidence[isolation.FactGenerator] = "declared for the endpoint " + o.URL + "; the boundary looks where that is"
