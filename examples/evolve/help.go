@@ -45,8 +45,9 @@ Who writes the variants
   -tokens N          budget of tokens; default 1,000,000
 
 How it is contained
-  -executor NAME     auto, bubblewrap, rlimit or containerd (CGO_ENABLED=0 go run -tags containerd …). Each is attacked before it is
-                     used, and must hold what the run requires. auto takes the first that does.
+  -executor NAME     auto, bubblewrap, rlimit or containerd (which needs CGO_ENABLED=0 go run -tags containerd …).
+                     Each is attacked before it is used, and must hold what the run requires. auto takes the
+                     first that does.
   -wall DURATION     the longest that one variant may take; default 1m
   -override FILE     an override of a trigger, and
   -approval FILE     an approval: documents of an operator, see package isolation
