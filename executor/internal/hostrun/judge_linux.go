@@ -74,6 +74,10 @@ func (r *Run) count(f *Facts, u *executor.Usage) error {
 	if f.Ending.CPU > 0 {
 		f.CPU, f.CPUBy = f.Ending.CPU, executor.BySupervisor
 	}
+	// What ends between two looks is in no sample. The kernel adds it up where it was waited for.
+	if total := u.User + u.System; total > f.CPU {
+		f.CPU, f.CPUBy = total, u.CPUBy
+	}
 	// The kernel counts no refusals of RLIMIT_NPROC; a run with as many tasks as it may have is what can be seen.
 	if r.Host.Tasks.Scope != "" && f.Ending.Tasks >= r.Limits.Processes {
 		f.TaskDenied, f.TasksBy = int64(f.Ending.Tasks), executor.BySupervisor
