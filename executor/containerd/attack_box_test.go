@@ -49,6 +49,7 @@ func TestSupervisorAttacked(t *testing.T) {
 
 // What one box leaves another one does not find, with the same program and the same ids inside. On the host it does.
 func TestBoxToBox(t *testing.T) {
+	testenv.Need(t, "root")
 	testenv.Need(t, "python3")
 	const children, limit = "40", 60
 	// In namespaces of its own, so that the control leaves nothing; the two programs are in the same ones.

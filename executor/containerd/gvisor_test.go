@@ -40,8 +40,8 @@ network = "none"
 // recipe.
 func gvisor(t *testing.T) (socket string, config containerd.Config) {
 	t.Helper()
+	testenv.Need(t, "runsc") // first: only what every host can have must be there in one of the passes
 	testenv.Need(t, "root")
-	testenv.Need(t, "runsc")
 	dir := shortDir(t)
 	path := os.Getenv("PATH")
 	if !canProtect(t) {
