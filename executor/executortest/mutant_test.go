@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"syscall"
@@ -293,5 +294,27 @@ func TestControlIsCached(t *testing.T) {
 	}
 	if runs != 1 {
 		t.Errorf("the control ran %d times", runs)
+	}
+}
+
+// TestControlMayMiss: an attack that hits now and then is an attack, and a few misses are not held against the executor.
+func TestControlMayMiss(t *testing.T) {
+	for _, c := range []struct {
+		misses int
+		want   error
+	}{{0, nil}, {controlTries - 1, nil}, {controlTries, ErrInconclusive}} {
+		runs := 0
+		err := attack(fmt.Sprintf("misses-%d", c.misses), "", 0, func(s *scene) error {
+			if runs++; s.control && runs > c.misses {
+				return s.breach("as it should")
+			}
+			return nil
+		}).Check(t.Context(), control{})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%d misses give %v, want %v", c.misses, err, c.want)
+		}
+		if limit := controlTries + 1; runs > limit {
+			t.Errorf("%d misses took %d runs, more than %d", c.misses, runs, limit)
+		}
 	}
 }
