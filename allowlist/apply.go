@@ -21,7 +21,9 @@ type txn struct {
 	made    []madeDir
 	emptied []madeDir // Revert: directories that go with the files in them
 	touched map[string]*viewDir
-	temps   map[string]bool // paths of our staged files, which a walk of the tree must not take for changes
+	times   map[string]int64 // of the directories in touched, before they were
+	former  map[string]int64 // Revert: the times that directories get back
+	temps   map[string]bool  // paths of our staged files, which a walk of the tree must not take for changes
 	undo    []func() error
 	done    bool // complete; the files that were replaced are gone
 	back    bool // takes another transaction back: not to be interrupted
@@ -60,7 +62,7 @@ func (pl *Plan) Apply(ctx context.Context) (*Receipt, error) {
 func newTxn(ctx context.Context, t *Tree, tp *treePolicy, changes []change) *txn {
 	return &txn{
 		ctx: ctx, tree: t, policy: tp, changes: changes, view: t.newView(),
-		touched: map[string]*viewDir{}, temps: map[string]bool{},
+		touched: map[string]*viewDir{}, times: map[string]int64{}, temps: map[string]bool{},
 	}
 }
 
@@ -78,6 +80,7 @@ func (x *txn) run() (err error) {
 		return errors.Join(err, x.rollback())
 	}
 	err = x.clean()
+	x.putTimes()
 	if flushErr := x.flush(); flushErr != nil {
 		return errors.Join(flushErr, err, x.takeBack())
 	}
@@ -145,10 +148,42 @@ func (x *txn) clean() error {
 	return x.removeDirs()
 }
 
+// touch notes that a directory is about to be changed, and what its time of modification was.
+func (x *txn) touch(d *viewDir) error {
+	if x.touched[d.path] != nil {
+		return nil
+	}
+	m, err := d.dir.self()
+	if err != nil {
+		return err
+	}
+	x.touched[d.path], x.times[d.path] = d, m.mtime
+	return nil
+}
+
+// putTimes gives directories their former times of modification. Nothing is decided by them, so no failure matters: it
+// is for those who compare trees with their times, such as package rollback, and would take the tree for another one.
+func (x *txn) putTimes() {
+	for path, mtime := range x.former {
+		d, err := x.view.directory(path)
+		if err == nil {
+			err = d.dir.setTime(".", mtime)
+		}
+		if err != nil && !isAbsent(err) { // absent: it was made by Apply
+			x.untimed(path, err)
+		}
+	}
+}
+
+func (x *txn) untimed(path string, err error) {
+	x.tree.log.LogAttrs(x.ctx, slog.LevelWarn, "allowlist: the time of modification stays another one",
+		slog.String("path", fmt.Sprintf("%+q", path)), slog.Any("error", err))
+}
+
 // takeBack writes the old state again after a flush failed, from what is held in memory: the replaced files are gone.
 func (x *txn) takeBack() error {
 	y := newTxn(context.WithoutCancel(x.ctx), x.tree, x.policy, inverse(x.changes))
-	y.emptied, y.back = x.made, true
+	y.emptied, y.former, y.back = x.made, x.times, true
 	if err := y.run(); err != nil {
 		return fmt.Errorf("undo is incomplete: %w", err)
 	}

@@ -34,7 +34,9 @@ func (x *txn) stage(c *change) error {
 		return err
 	}
 	s := &stagedChange{change: c, parent: parent, base: base, temp: tempName()}
-	x.touched[parentPath] = parent
+	if err := x.touch(parent); err != nil {
+		return err
+	}
 	x.temps[join(parentPath, s.temp)] = true
 	if c.Op != Delete {
 		if err := x.writeTemp(s); err != nil {
@@ -99,10 +101,12 @@ func (x *txn) makeDir(parent *viewDir, name string) (*viewDir, error) {
 	if err := x.step("mkdir"); err != nil {
 		return nil, err
 	}
+	if err := x.touch(parent); err != nil {
+		return nil, err
+	}
 	if err := parent.dir.mkdir(name); err != nil {
 		return nil, err
 	}
-	x.touched[parent.path] = parent
 	made, err := parent.dir.lstat(name)
 	if err != nil {
 		return nil, errors.Join(err, parent.dir.rmdir(name))
@@ -150,7 +154,13 @@ func (x *txn) writeTemp(s *stagedChange) error {
 	if err == nil {
 		err = x.fill(f, s.change)
 	}
-	return errors.Join(err, f.Close())
+	err = errors.Join(err, f.Close())
+	if err == nil && s.restore {
+		if failed := s.parent.dir.setTime(s.temp, s.meta.mtime); failed != nil {
+			x.untimed(s.Path, failed)
+		}
+	}
+	return err
 }
 
 // fill writes content, owner and permissions, in this order: a change of the owner clears special bits.

@@ -3,6 +3,7 @@
 package allowlist
 
 import (
+	"flag"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 )
+
+var randomRuns = flag.Int("allowlist.random", 1, "how many times as much random data the matchers are compared on")
 
 // The reference matchers below ask doublestar about one pattern after the other, braces and all. They share the folds
 // with the compiled matcher, and nothing else.
@@ -86,7 +89,7 @@ func TestCompiledEqualsLinear(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	hits := [4]int{}
-	for range 800 {
+	for range 300 * *randomRuns {
 		var protect []*protectRule
 		var exact []pattern
 		trie := &node{}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 )
 
 // rootDir is a directory held by an os.Root. It is slower than openat2 (several calls for each component), and its
@@ -123,6 +124,16 @@ func (d *rootDir) openFile(name string) (*os.File, meta, error) {
 	return f, m, nil
 }
 
+func (d *rootDir) digest(name string) (_ Digest, _ meta, err error) {
+	f, m, err := d.openFile(name)
+	if err != nil {
+		return Digest{}, m, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	sum, err := sumFile(f, m.size)
+	return sum, m, err
+}
+
 func (d *rootDir) list() ([]entry, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -140,6 +151,8 @@ func (d *rootDir) list() ([]entry, error) {
 	return entries, nil
 }
 
+func (d *rootDir) listOnce() ([]entry, error) { return d.list() }
+
 func (d *rootDir) createFile(name string) (*os.File, error) {
 	return d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL never follows a link
 }
@@ -155,6 +168,10 @@ func (d *rootDir) mkdir(name string) error              { return d.root.Mkdir(na
 func (d *rootDir) remove(name string) error             { return d.root.Remove(name) }
 func (d *rootDir) rmdir(name string) error              { return d.root.Remove(name) } // remove tells by itself
 func (d *rootDir) chmod(perm uint32) error              { return d.root.Chmod(".", fs.FileMode(perm)) }
+
+func (d *rootDir) setTime(name string, mtime int64) error {
+	return d.root.Chtimes(name, time.Time{}, time.Unix(0, mtime))
+}
 
 func (d *rootDir) sync() error {
 	f, err := d.root.Open(".")

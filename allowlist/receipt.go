@@ -12,12 +12,13 @@ import (
 type Receipt struct {
 	plan   *Plan
 	made   []madeDir
+	times  map[string]int64 // of modification, of the directories that Apply changed
 	digest string
 	used   bool // guarded by the tree
 }
 
 func newReceipt(pl *Plan, x *txn) *Receipt {
-	r := &Receipt{plan: pl, made: x.made}
+	r := &Receipt{plan: pl, made: x.made, times: x.times}
 	h := newHasher("receipt v1")
 	h.field([]byte(pl.digest))
 	for _, s := range x.staged {
@@ -32,7 +33,8 @@ func newReceipt(pl *Plan, x *txn) *Receipt {
 // Digest identifies the plan and the files that were written: "sha256:" and hexadecimal digits.
 func (r *Receipt) Digest() string { return r.digest }
 
-// Revert puts back the bytes and permissions that Apply replaced, all or none, once. It is refused with a *DeniedError
+// Revert puts back the bytes, permissions and times of modification that Apply replaced, and the times of the directories
+// on the way, all or none, once. It is refused with a *DeniedError
 // if any planned path has changed since, and fails with an error if a directory that Apply made holds anything else.
 func (r *Receipt) Revert(ctx context.Context) error {
 	t := r.plan.tree
@@ -45,7 +47,7 @@ func (r *Receipt) Revert(ctx context.Context) error {
 		return fmt.Errorf("allowlist: revert: receipt %s: %w", r.digest, ErrApplied)
 	}
 	x := newTxn(ctx, t, r.plan.policy, inverse(r.plan.changes))
-	x.emptied = r.made
+	x.emptied, x.former = r.made, r.times
 	err = x.run()
 	if x.done {
 		r.used = true

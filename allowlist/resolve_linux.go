@@ -62,7 +62,14 @@ func (d *handleDir) list() ([]entry, error) {
 		return nil, pathError("open", ".", err)
 	}
 	defer unix.Close(fd)
-	var entries []entry
+	return entriesOf(fd)
+}
+
+// listOnce spares the second descriptor: the handle is the caller's alone and was not read yet.
+func (d *handleDir) listOnce() ([]entry, error) { return entriesOf(d.fd) }
+
+func entriesOf(fd int) ([]entry, error) {
+	entries := make([]entry, 0, 32)
 	buf := make([]byte, 32<<10)
 	for {
 		var n int

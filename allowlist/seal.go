@@ -4,7 +4,6 @@ package allowlist
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -120,6 +119,7 @@ type recording struct {
 	full bool            // every name, not only the protected ones
 	hash bool            // digests of contents, not only what the kernel says about them
 	skip map[string]bool // paths of staged files
+	many int             // about how many records there will be
 	// known, if not nil, is a manifest of the same tree whose digests stand for files that have not changed since.
 	known *Manifest
 }
@@ -133,8 +133,14 @@ func (t *Tree) record(tp *treePolicy, r recording) (*Manifest, error) {
 	return &Manifest{full: r.full, hashed: r.hash, records: w.records}, nil
 }
 
-// take makes the record of one name, which has this path.
-func (r recording) take(d dir, name, path string) (record, error) {
+// take makes the record of one name, which has this path and is of this kind if the directory says so.
+func (r recording) take(d dir, name, path string, listed kind) (record, error) {
+	if listed == kindFile && r.hash && r.known == nil {
+		rec, err := r.hashed(d, name)
+		if _, refused := asRefusal(err); !refused {
+			return rec, err
+		} // else it is none (any more): it is recorded as what it is
+	}
 	m, err := d.lstat(name)
 	if err != nil {
 		return record{}, err
@@ -157,22 +163,17 @@ func (r recording) take(d dir, name, path string) (record, error) {
 		if rec.fast = identOf(m); r.known.vouches(path, &rec) {
 			return rec, nil
 		}
-		return r.hashed(d, name, rec)
+		return r.hashed(d, name)
 	}
 	return rec, nil
 }
 
 // hashed reads the file through the handle whose metadata it records, so that both are of one file.
-func (r recording) hashed(d dir, name string, rec record) (_ record, err error) {
-	f, m, err := d.openFile(name)
-	if err != nil {
-		return rec, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	rec.perm, rec.uid, rec.gid, rec.nlink, rec.size = m.perm, m.uid, m.gid, m.nlink, m.size
-	rec.fast, rec.read = identOf(m), time.Now().UnixNano()
-	rec.digest, err = sumFile(f, m.size)
-	return rec, err
+func (r recording) hashed(d dir, name string) (record, error) {
+	began := time.Now().UnixNano()
+	sum, m, err := d.digest(name)
+	return record{kind: m.kind, perm: m.perm, uid: m.uid, gid: m.gid, nlink: m.nlink, size: m.size, digest: sum,
+		fast: identOf(m), read: began}, err
 }
 
 // vouches fills in the digest of a file that is the same, byte for byte, as when the manifest was made, as far as the

@@ -40,7 +40,7 @@ const jobSize = 256
 const maxWorkers = 8
 
 func newWalker(t *Tree, tp *treePolicy, r recording) *walker {
-	w := &walker{t: t, tp: tp, r: r, records: map[string]record{}, jobs: []walkJob{{}}}
+	w := &walker{t: t, tp: tp, r: r, records: make(map[string]record, r.many), jobs: []walkJob{{}}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -104,7 +104,7 @@ func (w *walker) do(job walkJob) (found map[string]record, more []walkJob, err e
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if job.entries == nil {
-		entries, err := d.list()
+		entries, err := d.listOnce()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%+q: %w", job.path, err)
 		}
@@ -137,7 +137,7 @@ func (w *walker) visit(d dir, job walkJob, e entry, found map[string]record) (ch
 	known := e.kind != kindUnknown
 	var rec record
 	if !known {
-		if rec, err = w.r.take(d, e.name, path); err != nil {
+		if rec, err = w.r.take(d, e.name, path, kindUnknown); err != nil {
 			return walkJob{}, false, err
 		}
 		e.kind = rec.kind
@@ -145,7 +145,7 @@ func (w *walker) visit(d dir, job walkJob, e entry, found map[string]record) (ch
 	watched, descend := w.watched(job.git, path, e)
 	if watched {
 		if known {
-			if rec, err = w.r.take(d, e.name, path); err != nil {
+			if rec, err = w.r.take(d, e.name, path, e.kind); err != nil {
 				return walkJob{}, false, err
 			}
 			e.kind = rec.kind

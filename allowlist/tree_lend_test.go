@@ -77,6 +77,7 @@ func TestLendOfATreeThatMoved(t *testing.T) {
 	must(t, err)
 	defer tree.Close()
 	must(t, os.Rename(dir, dir+"-moved"))
+	t.Cleanup(func() { os.RemoveAll(dir + "-moved") })
 	must(t, os.Mkdir(dir, 0o755))
 	if err := tree.Lend(func(string) error { t.Error("it was called"); return nil }); err == nil {
 		t.Error("it was lent")
@@ -102,6 +103,7 @@ func TestRecheck(t *testing.T) {
 		"mode":    func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, "src/a.go"), 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			eachWalk(t, func(t *testing.T, o *allowlist.TreeOptions) {
 				dir := newFiles(t, sealedFiles)
 				tree, err := allowlist.OpenTree(dir, o)

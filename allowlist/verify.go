@@ -91,7 +91,7 @@ func (m *Manifest) again(t *Tree, known *Manifest) (*Manifest, *treePolicy, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
 	}
-	after, err := t.record(tp, recording{full: m.full, hash: true, known: known})
+	after, err := t.record(tp, recording{full: m.full, hash: true, many: len(m.records), known: known})
 	if err != nil {
 		return nil, nil, fmt.Errorf("allowlist: verify: %w", err)
 	}

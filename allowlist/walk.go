@@ -57,9 +57,11 @@ type entry struct {
 type dir interface {
 	open(path string) (dir, error) // every component a real directory of the same file system; *refusal if not
 	list() ([]entry, error)        // unordered
+	listOnce() ([]entry, error)    // the same, the first time, for a handle that nobody else has
 	lstat(name string) (meta, error)
 	readlink(name string) (string, error)
 	openFile(name string) (*os.File, meta, error) // a regular file, to read; *refusal for anything else
+	digest(name string) (Digest, meta, error)     // of what openFile would open; the meta is from before it was read
 	createFile(name string) (*os.File, error)     // must not exist; 0600
 	mkdir(name string) error
 	exchange(a, b string) error // of two files, so that both names always exist
@@ -68,6 +70,7 @@ type dir interface {
 	rmdir(name string) error
 	self() (meta, error)
 	chmod(perm uint32) error
+	setTime(name string, mtime int64) error // of a file, or "." for the directory; in nanoseconds
 	sync() error
 	close() error
 }

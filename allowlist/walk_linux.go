@@ -3,6 +3,7 @@
 package allowlist
 
 import (
+	"io"
 	"os"
 	"runtime"
 
@@ -59,21 +60,54 @@ func (d *handleDir) lstat(name string) (meta, error) {
 // openFile opens without blocking, so that a FIFO that appears at the name cannot hold the guard up, and judges what it
 // opened, not what the name showed before.
 func (d *handleDir) openFile(name string) (*os.File, meta, error) {
+	fd, m, err := d.openRaw(name)
+	if err != nil {
+		return nil, m, err
+	}
+	return os.NewFile(uintptr(fd), name), m, nil
+}
+
+func (d *handleDir) openRaw(name string) (int, meta, error) {
 	fd, err := fsys.Openat2(d.fd, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
-		return nil, meta{}, resolveError(name, kindFile, err)
+		return -1, meta{}, resolveError(name, kindFile, err)
 	}
 	var st unix.Stat_t
 	if err := fsys.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		unix.Close(fd)
-		return nil, meta{}, pathError("stat", name, err)
+		return -1, meta{}, pathError("stat", name, err)
 	}
 	m := metaOf(&st)
 	if err := refuseKind(name, m.kind, kindFile); err != nil {
 		unix.Close(fd)
-		return nil, m, err
+		return -1, m, err
 	}
-	return os.NewFile(uintptr(fd), name), m, nil
+	return fd, m, nil
+}
+
+// digest does without an os.File, which asks the kernel twice more whether it could wait for the file.
+func (d *handleDir) digest(name string) (Digest, meta, error) {
+	fd, m, err := d.openRaw(name)
+	if err != nil {
+		return Digest{}, m, err
+	}
+	defer unix.Close(fd)
+	sum, err := sumFile(rawFile(fd), m.size)
+	return sum, m, pathError("read", name, err)
+}
+
+// rawFile reads a descriptor.
+type rawFile int
+
+func (f rawFile) Read(p []byte) (n int, err error) {
+	err = fsys.Retry(func() (err error) { n, err = unix.Read(int(f), p); return err })
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 func (d *handleDir) createFile(name string) (*os.File, error) {
@@ -107,6 +141,13 @@ func (d *handleDir) rmdir(name string) error {
 
 func (d *handleDir) chmod(perm uint32) error {
 	return pathError("chmod", ".", fsys.Retry(func() error { return unix.Fchmod(d.fd, perm) }))
+}
+
+func (d *handleDir) setTime(name string, mtime int64) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(mtime)}
+	return pathError("utimensat", name, fsys.Retry(func() error {
+		return unix.UtimesNanoAt(d.fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
+	}))
 }
 
 func (d *handleDir) sync() error {

@@ -22,20 +22,46 @@ func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []e
 	needs := b.needs()
 	var reports []Report
 	var missing []error
+	var wasted time.Duration // on candidates that hang
 	for _, c := range b.c.Executors {
-		name := c.title()
-		if err := c.promises(needs); err != nil {
-			missing = append(missing, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
-		report, err := b.prove(ctx, c.Executor, needs, fresh)
-		reports = append(reports, report)
+		name, began := c.title(), b.hooks.now()
+		err := c.promises(needs)
 		if err == nil {
-			return proof{name, c.Executor, needs, report}, reports, nil
+			var patience time.Duration
+			if patience, err = patienceAfter(wasted); err == nil {
+				var report Report
+				report, err = b.prove(ctx, c.Executor, needs, fresh, patience)
+				reports = append(reports, report)
+			}
+			if err == nil {
+				return proof{name, c.Executor, needs, reports[len(reports)-1]}, reports, nil
+			}
 		}
 		missing = append(missing, fmt.Errorf("%s: %w", name, err))
+		if errors.Is(err, ErrHung) || errors.Is(err, ErrTimeout) || errors.Is(err, errAbandoned) {
+			wasted += b.hooks.now().Sub(began)
+		}
 	}
 	return proof{}, reports, missing
+}
+
+// refuseTime bounds what all candidates that hang may cost together. One that works is not hurried by it.
+const refuseTime = 9500 * time.Millisecond
+
+// patienceAfter says how long a run of the next candidate may take when others have hung for so long already: half of
+// what is left, less what an executor that does not return costs beyond it, so that something is left for the one after
+// it. 0: the usual time. When nothing is left, the next one is not attacked: what is not proven is refused.
+func patienceAfter(wasted time.Duration) (time.Duration, error) {
+	const least = 250 * time.Millisecond
+	left := refuseTime - wasted
+	switch {
+	case wasted == 0:
+		return 0, nil
+	case left < endTime+least:
+		return 0, fmt.Errorf("%w: other executors hang, and have used up the time: take them out of Config.Executors",
+			ErrTimeout)
+	}
+	return max(left/2-endTime, least), nil
 }
 
 // needs is what every run must be proven to have.
@@ -80,12 +106,12 @@ func (c *Candidate) promises(needs executor.Capability) error {
 
 // prove attacks a candidate and records what came of it.
 func (b *Boundary) prove(
-	ctx context.Context, ex executor.Executor, needs executor.Capability, fresh bool,
+	ctx context.Context, ex executor.Executor, needs executor.Capability, fresh bool, patience time.Duration,
 ) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, proveTime)
 	defer cancel()
 	report, err := called(ctx, graceTime, func(ctx context.Context) (Report, error) {
-		return b.hooks.verify(ctx, ex, &VerifyOptions{Needs: needs, Fresh: fresh, Logger: b.c.Logger})
+		return b.hooks.verify(ctx, ex, &VerifyOptions{Needs: needs, Fresh: fresh, Logger: b.c.Logger, patience: patience})
 	})
 	if err == nil && !report.Proven.Has(needs) {
 		err = fmt.Errorf("%w: %v", ErrUnproven, report.Proven.Missing(needs))
@@ -110,7 +136,7 @@ func (b *Boundary) current(ctx context.Context) error {
 		return nil
 	}
 	b.warn(ctx, "isolation: the executor is verified again", "executor", b.proof.name, "why", stale)
-	report, err := b.prove(ctx, b.proof.ex, b.proof.needs, true)
+	report, err := b.prove(ctx, b.proof.ex, b.proof.needs, true, 0)
 	if err != nil {
 		return b.denied([]Report{report}, []error{fmt.Errorf("%s: %w", b.proof.name, errors.Join(stale, err))})
 	}

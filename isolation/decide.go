@@ -2,7 +2,11 @@
 
 package isolation
 
-import "github.com/evoseal/containment/executor"
+import (
+	"math/bits"
+
+	"github.com/evoseal/containment/executor"
+)
 
 // PolicyVersion names the rules that [Decide] applies. It changes whenever they do.
 const PolicyVersion = "adr0001/v1"
@@ -27,50 +31,37 @@ type Decision struct {
 // unknown, contradicted, adversarial or so combined, and an untrusted generator that nobody watches.
 func Decide(m TrustModel) Decision {
 	f := factsOf(m)
-	d := Decision{
-		Required: TierGuarded, Advised: TierGuarded, Policy: PolicyVersion, ModelHash: m.Hash(),
-		NotFired: make([]Trigger, 0, len(triggerNames)),
-	}
-	var space [1 + 1 + 2 + 1 + 1 + 6 + 7]Fired // all that can fire, on the stack: most models fire little
-	fired := space[:0]
-	for t := TriggerGeneration; int(t) < len(triggerNames); t++ {
-		before := len(fired)
-		for at := FactUnknown; int(at) < len(factNames); at++ {
-			if concerns[t]&(1<<at) == 0 {
-				continue
-			}
-			if reason := f.fires(t, at); reason != "" {
-				fired = append(fired, Fired{
-					Trigger: t, Fact: at, Value: f.value(at), Reason: reason, Evidence: m.Evidence[at],
-				})
-			}
+	d := Decision{Required: TierGuarded, Advised: TierGuarded, Policy: PolicyVersion, ModelHash: m.Hash()}
+	because := f.fires()
+	fired, notFired := 0, 0
+	for _, why := range because[TriggerGeneration:] {
+		if fired += bits.OnesCount8(why); why == 0 {
+			notFired++
 		}
-		if len(fired) == before {
+	}
+	d.Fired, d.NotFired = make([]Fired, 0, fired), make([]Trigger, 0, notFired) // never nil: [] in JSON
+	for t := TriggerGeneration; int(t) < len(because); t++ {
+		if because[t] == 0 {
 			d.NotFired = append(d.NotFired, t)
 		}
+		for left := because[t]; left != 0; left &= left - 1 {
+			at := Fact(bits.TrailingZeros8(left))
+			d.Fired = append(d.Fired, Fired{Trigger: t, Fact: at, Value: f.value(at), Reason: reasonOf(t, at)})
+			if len(m.Evidence) > 0 {
+				d.Fired[len(d.Fired)-1].Evidence = m.Evidence[at]
+			}
+		}
 	}
-	d.Fired = append([]Fired{}, fired...) // never nil: [] in JSON
-	if len(d.Fired) > 0 {
+	if fired > 0 {
 		d.Required, d.Advised = TierContainer, TierContainer
 	}
 	adversarial := f.generator == Adversarial || f.generator == GeneratorUnknown
 	if adversarial || f.combined() {
 		d.Advised = TierKernel
 	}
-	d.Approval = f.unknown() || f.conflicts != 0 || adversarial || f.combined() || f.unwatched()
+	d.Approval = f.unknown() != 0 || f.conflicts != 0 || adversarial || f.combined() || f.unwatched()
 	d.Needs = d.Required.Needs()
 	return d
-}
-
-// concerns has a bit for each fact that can make a trigger fire.
-var concerns = [...]uint8{
-	TriggerGeneration:    1 << FactGenerator,
-	TriggerSharedHost:    1 << FactHost,
-	TriggerTargets:       1<<FactExternalSideEffects | 1<<FactUntrustedInput,
-	TriggerSecrets:       1 << FactSecrets,
-	TriggerCombined:      1 << FactGenerator,
-	TriggerUnknownFact:   1<<FactUnattended<<1 - 2,
-	TriggerContradiction: 1<<FactUnattended<<1 - 1,
 }
 
 // facts are the fields of a model that decide, with zero for everything that is not defined.
@@ -94,25 +85,43 @@ func factsOf(m TrustModel) facts {
 	return f
 }
 
-// fires returns why a trigger fires because of a fact that concerns it; "" if it does not. An unknown fact fires like
-// its riskiest value.
-func (f facts) fires(t Trigger, at Fact) string {
-	switch {
-	case t == TriggerGeneration && f.generator != TrustedProvider:
+// fires returns for each trigger a bit for every fact because of which it fires. An unknown fact fires like its riskiest
+// value.
+func (f facts) fires() (because [TriggerContradiction + 1]uint8) {
+	set := func(t Trigger, at Fact, fires bool) {
+		if fires {
+			because[t] |= 1 << at
+		}
+	}
+	set(TriggerGeneration, FactGenerator, f.generator != TrustedProvider)
+	set(TriggerSharedHost, FactHost, f.host != SingleOperator)
+	set(TriggerTargets, FactExternalSideEffects, f.effects != No)
+	set(TriggerTargets, FactUntrustedInput, f.input != No)
+	set(TriggerSecrets, FactSecrets, f.dear())
+	set(TriggerCombined, FactGenerator, f.combined())
+	because[TriggerUnknownFact], because[TriggerContradiction] = f.unknown(), f.conflicts
+	return because
+}
+
+// reasonOf says what it means that a trigger fires because of a fact.
+func reasonOf(t Trigger, at Fact) string {
+	switch t {
+	case TriggerGeneration:
 		return "the generator is not a trusted provider"
-	case t == TriggerSharedHost && f.host != SingleOperator:
+	case TriggerSharedHost:
 		return "the host is not a single operator's"
-	case t == TriggerTargets && at == FactExternalSideEffects && f.effects != No:
-		return "a variant can act on something outside"
-	case t == TriggerTargets && at == FactUntrustedInput && f.input != No:
+	case TriggerTargets:
+		if at == FactExternalSideEffects {
+			return "a variant can act on something outside"
+		}
 		return "a variant is evaluated on input that others wrote"
-	case t == TriggerSecrets && f.dear():
+	case TriggerSecrets:
 		return "secrets within reach must survive a hostile variant"
-	case t == TriggerCombined && f.combined():
+	case TriggerCombined:
 		return "untrusted generation, untrusted input, side effects and high-value secrets at once"
-	case t == TriggerUnknownFact && f.value(at) == factNames[FactUnknown]:
+	case TriggerUnknownFact:
 		return "nobody knows; answer the question, or let it be looked at"
-	case t == TriggerContradiction && f.conflicts&(1<<at) != 0:
+	case TriggerContradiction:
 		return "seen to be riskier than declared; correct the declaration, or what was seen"
 	}
 	return ""
@@ -127,8 +136,17 @@ func (f facts) combined() bool {
 // unwatched: generation that is not trusted, and perhaps nobody who would see what comes of it.
 func (f facts) unwatched() bool { return f.generator != TrustedProvider && f.unattended != No }
 
-func (f facts) unknown() bool {
-	return f.generator == 0 || f.host == 0 || f.effects == 0 || f.input == 0 || f.secrets == 0 || f.unattended == 0
+// unknown has a bit for each fact that nobody knows.
+func (f facts) unknown() (set uint8) {
+	for at, known := range [...]uint8{
+		FactGenerator: uint8(f.generator), FactHost: uint8(f.host), FactExternalSideEffects: uint8(f.effects),
+		FactUntrustedInput: uint8(f.input), FactSecrets: uint8(f.secrets), FactUnattended: uint8(f.unattended),
+	} {
+		if known == 0 && Fact(at) != FactUnknown {
+			set |= 1 << at
+		}
+	}
+	return set
 }
 
 // value returns the name of what is believed about a fact.

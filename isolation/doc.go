@@ -51,8 +51,9 @@
 // A variant is kept if the [Judge] says so, and a nil one is refused. [GoTest], [JUnit] and [TAP] read a report: the
 // run must have exited by itself with 0, the tests that passed in the accepted tree must still be there, enough of them
 // must pass, none may fail, and none be skipped anew. What the accepted tree passes is kept in the log, by name, or by
-// number and hash if the names take more than 32 KiB: an [Open] that finds less is refused, since a variant wrote that
-// tree, and only another run id begins lower. A report that is missing, cut off, too large or at odds with itself, or
+// number and hash if the names take more than 32 KiB: an [Open] that finds less, in each of three runs of the same bytes,
+// is refused, since a variant wrote that tree, and only another run id begins lower. A variant runs once: one whose tests
+// are flaky may be rejected by chance, and is never kept by asking again. A report that is missing, cut off, too large or at odds with itself, or
 // has no tests, is never a pass. [ExitStatus] believes the exit status alone.
 //
 // # The decision log

@@ -4,9 +4,11 @@ package isolation
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/evoseal/containment/executor"
+	"github.com/evoseal/containment/rollback"
 )
 
 // Hooks stand in for what a test of the boundary does not want to wait for.
@@ -28,6 +30,21 @@ func OpenWith(ctx context.Context, c Config, h Hooks) (*Boundary, error) {
 func Believe(_ context.Context, ex executor.Executor, o *VerifyOptions) (Report, error) {
 	caps := ex.Capabilities()
 	return Report{Needs: o.Needs, Claimed: caps, Proven: caps}, nil
+}
+
+// Patience is how long the first run of an executor under attack may take, with what it costs if it never returns.
+func Patience(o *VerifyOptions) time.Duration { return o.patient(firstTime) + endTime }
+
+// Begun begins the log of a run with an accepted tree, as if an earlier process had recorded it.
+func Begun(dir, runID string, c rollback.Checkpoint) error {
+	l, err := OpenLog(dir, runID, nil)
+	if err != nil {
+		return err
+	}
+	body := phaseBody{Phase: phaseBaseline}
+	body.Checkpoint, body.Content, body.Tree = (&accepted{id: c.ID, digest: c.Digest}).body()
+	_, err = l.record(RecordPhase, body, true)
+	return errors.Join(err, l.Close())
 }
 
 // StillValid says of every report that it holds.

@@ -29,6 +29,7 @@ func (b *Boundary) copyGate() error {
 	if err != nil {
 		return err
 	}
+	b.at("gate-sealed")
 	dir := filepath.Join(b.c.StateDir, gateDir)
 	if err := os.RemoveAll(dir); err != nil {
 		return err

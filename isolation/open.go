@@ -16,8 +16,10 @@ import (
 
 // Open decides which isolation the run needs, puts right what an earlier process left, and finds an executor that is
 // proven to hold it. What it cannot find or prove it refuses, naming all that is missing; it never takes less. Nothing
-// of a variant has run then. It needs 10 s at most to refuse, for each candidate that hangs, unless there is much to
-// restore. At last it runs the accepted tree once, if the judge wants to know what that passes.
+// of a variant has run then. It needs 10 s at most to refuse, however many candidates hang, unless there is much to
+// restore: after one that hangs, the others get less time for each run. At last it runs the accepted tree, if the judge
+// wants to know what that passes: once, or three times at most if it does not pass, since a test may be flaky. One of
+// the runs has to pass everything; that others did not is in the log.
 //
 // The accepted tree of a run is the one that the first Open finds, and later the one that was kept last. If the tree is
 // another one, it is restored: a change by hand belongs into a new run. The error matches [ErrConfig], [ErrDenied] (a
@@ -123,36 +125,64 @@ func (b *Boundary) decide(ctx context.Context, who GeneratorIdentity) error {
 	return nil
 }
 
-// begin measures what the accepted tree passes, for a judge that compares. It is the accepted tree that runs, in the
-// proven executor; since a variant wrote it, what it reports must not be less than what the log has.
+// measureTries is how often the accepted tree is run at Open until it passes: an honest test that fails now and then must
+// not end a run. That takes nothing from what variants are judged by, since each run is of the same bytes and one of them
+// has to pass everything, and no less than what the log has.
+const measureTries = 3
+
+// begin measures what the accepted tree passes, for a judge that compares.
 func (b *Boundary) begin(ctx context.Context) error {
 	m, ok := b.c.Judge.(Measuring)
 	if !ok {
 		return nil
 	}
-	eval, cleanup, err := b.execute(ctx, b.c.RunID+"-baseline")
-	defer cleanup()
-	if err != nil {
-		return fmt.Errorf("isolation: the accepted tree could not be run: %w", err)
+	var failed error
+	for try := 1; ; try++ {
+		base, err := b.baselineOf(ctx, m, try)
+		if err == nil {
+			b.baseline = base
+			break
+		}
+		if failed = errors.Join(failed, err); try == measureTries || !errors.Is(err, ErrRejected) {
+			return failed
+		}
 	}
-	if err := b.drift(); err != nil {
-		return errors.Join(fmt.Errorf("isolation: while the accepted tree ran: %w", err), b.restore(ctx, 0))
+	if failed != nil {
+		b.warn(ctx, "isolation: the accepted tree does not pass each time", "error", failed)
+		note := clip("the accepted tree is flaky; a later run of the same bytes passed: " + failed.Error())
+		if _, err := b.log.record(RecordNote, note, false); err != nil {
+			return fmt.Errorf("isolation: %w", err)
+		}
 	}
-	base, err := b.measured(ctx, m, eval)
-	if err != nil {
-		return fmt.Errorf("isolation: the accepted tree does not pass what variants are judged by; mend it first: %w", err)
-	}
-	if err := b.mark.holds(base); err != nil {
-		return fmt.Errorf("isolation: the accepted tree reports less than when it was accepted, and variants would be "+
-			"judged by that: look at it, and begin another run id with a tree that you trust: %w", err)
-	}
-	if b.baseline = base; b.mark == nil {
-		b.mark = markOf(base)
+	if b.mark == nil {
+		b.mark = markOf(b.baseline)
 		if err := b.note(phaseBody{Phase: phaseMeasured, Mark: b.mark}); err != nil {
 			return fmt.Errorf("isolation: %w", err)
 		}
 	}
 	return nil
+}
+
+// baselineOf runs the accepted tree once, in the proven executor; since a variant wrote it, what it reports must not be
+// less than what the log has. The error matches ErrRejected if it is the tests that speak against it.
+func (b *Boundary) baselineOf(ctx context.Context, m Measuring, try int) (*Baseline, error) {
+	eval, cleanup, err := b.execute(ctx, fmt.Sprintf("%s-baseline-%d", b.c.RunID, try))
+	defer cleanup()
+	if err != nil {
+		return nil, fmt.Errorf("isolation: the accepted tree could not be run: %w", err)
+	}
+	if err := b.drift(); err != nil {
+		return nil, errors.Join(fmt.Errorf("isolation: while the accepted tree ran: %w", err), b.restore(ctx, 0))
+	}
+	base, err := b.measured(ctx, m, eval)
+	if err != nil {
+		return nil, fmt.Errorf("isolation: the accepted tree does not pass what variants are judged by; mend it first: %w", err)
+	}
+	if err := b.mark.holds(base); err != nil {
+		return nil, fmt.Errorf("isolation: the accepted tree reports less than when it was accepted, and variants would be "+
+			"judged by that: look at it, and begin another run id with a tree that you trust: %w", err)
+	}
+	return base, nil
 }
 
 // measured asks a judge for a baseline. There is no iteration at Open whose time could be up, so it has a time of its own.

@@ -59,7 +59,7 @@ func (v *verification) attack(ctx context.Context) error {
 
 // start makes the first probe.
 func (v *verification) start(ctx context.Context, c executortest.Case, p *Probe) error {
-	v.guard.limit = firstTime
+	v.guard.limit = v.options.patient(firstTime)
 	v.control(ctx, c, p)
 	v.check(ctx, c, p)
 	switch err := errors.Join(v.guard.tripped(), context.Cause(ctx)); {
@@ -68,7 +68,7 @@ func (v *verification) start(ctx context.Context, c executortest.Case, p *Probe)
 	case !p.Proves():
 		return errNoStart
 	}
-	if v.guard.limit = runTime; v.options.Full {
+	if v.guard.limit = v.options.patient(runTime); v.options.Full {
 		v.guard.limit = 0
 	}
 	return nil

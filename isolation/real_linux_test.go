@@ -226,6 +226,8 @@ func TestRefusalIsFastAndNamesTheFix(t *testing.T) {
 		"hanging":     {[]isolation.Candidate{{Name: "hanging", Executor: hanging}}, []string{"hanging"}},
 		"hanging, then missing": {[]isolation.Candidate{{Name: "hanging", Executor: hanging}, {Name: "bubblewrap", Err: missing}},
 			[]string{"hanging", "apt-get install"}},
+		"two hang": {[]isolation.Candidate{{Name: "first", Executor: hanging}, {Name: "second", Executor: hanging}},
+			[]string{"first", "second"}},
 		"capabilities hang": {[]isolation.Candidate{{Name: "mute", Executor: mute(hang)}}, []string{"mute", "capabilities"}},
 		"lying":             {[]isolation.Candidate{{Name: "lying", Executor: lying}}, []string{"lying", "not proven"}},
 		"weak":              {[]isolation.Candidate{{Name: "weak", Executor: weak}}, []string{"weak", "OutputBounded"}},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoseal/containment/allowlist"
 	"github.com/evoseal/containment/executor"
@@ -21,6 +22,13 @@ import (
 func (s *scene) reporting(tests ...string) {
 	s.config.Judge = isolation.GoTest{}
 	s.config.Run.Args = []string{"go", "test", "-json", "./..."}
+	s.fake.run = func(ctx context.Context, spec executor.Spec) (*executor.Result, error) {
+		return reported(ctx, spec, tests...)
+	}
+}
+
+// reported is a run that reports that these tests passed.
+func reported(_ context.Context, spec executor.Spec, tests ...string) (*executor.Result, error) {
 	var out strings.Builder
 	out.WriteString(`{"Action":"start","Package":"p"}` + "\n")
 	for _, name := range tests {
@@ -29,12 +37,10 @@ func (s *scene) reporting(tests ...string) {
 		}
 	}
 	out.WriteString(`{"Action":"pass","Package":"p"}` + "\n")
-	s.fake.run = func(_ context.Context, spec executor.Spec) (*executor.Result, error) {
-		r := ended(0)
-		r.Stdout = executor.Output{Total: int64(out.Len())}
-		_, err := spec.Stdout.Write([]byte(out.String()))
-		return r, err
-	}
+	r := ended(0)
+	r.Stdout = executor.Output{Total: int64(out.Len())}
+	_, err := spec.Stdout.Write([]byte(out.String()))
+	return r, err
 }
 
 // numbered are so many names of tests that do not compress well.
@@ -231,5 +237,47 @@ func TestDeniedStepIsInTheLog(t *testing.T) {
 	}
 	if len(found) != 1 || !strings.Contains(found[0], `"denied"`) {
 		t.Errorf("the log has the verdicts %v", found)
+	}
+}
+
+// TestCandidatesThatHangShareTheTime: Open refuses within 10 s, whatever their number, and a candidate that works is
+// found behind one that hangs.
+func TestCandidatesThatHangShareTheTime(t *testing.T) {
+	t.Parallel()
+	for number := range 8 {
+		s := setScene(t)
+		clock := time.Unix(1_800_000_000, 0)
+		began, attacked := clock, 0
+		s.hooks.Now = func() time.Time { return clock }
+		s.hooks.Verify = func(ctx context.Context, ex executor.Executor, o *isolation.VerifyOptions) (isolation.Report, error) {
+			if attacked++; ex == executor.Executor(s.fake) {
+				return isolation.Believe(ctx, ex, o)
+			}
+			clock = clock.Add(isolation.Patience(o))
+			return isolation.Report{}, fmt.Errorf("%w: on purpose", isolation.ErrHung)
+		}
+		working := s.config.Executors[0]
+		s.config.Executors = nil
+		for i := range number {
+			hung := &fakeExecutor{caps: executor.AllCapabilities}
+			s.config.Executors = append(s.config.Executors, isolation.Candidate{Name: fmt.Sprintf("hung%d", i), Executor: hung})
+		}
+		s.config.Executors = append(s.config.Executors, working)
+		b, closeAll, err := s.tryOpen()
+		if number <= 2 && b == nil {
+			t.Errorf("%d hang: the one that works was not taken: %v", number, err)
+		}
+		if took := clock.Sub(began); took > 10*time.Second || number > 0 && attacked < 2 {
+			t.Errorf("%d hang: %d were attacked, which took %v", number, attacked, took)
+		}
+		if b == nil && !errors.Is(err, isolation.ErrDenied) {
+			t.Error(err)
+		}
+		for i := range number {
+			if b == nil {
+				contains(t, err, fmt.Sprintf("hung%d", i))
+			}
+		}
+		closeAll()
 	}
 }

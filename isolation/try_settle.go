@@ -79,9 +79,17 @@ func (s *step) kept(ctx context.Context) bool {
 		return false
 	}
 	b.at("kept-checkpoint")
+	held := make(chan error, 1) // the checkpoint is read while the tree is walked
+	go func() {
+		err := errGoexit
+		if fault := guarded(func() { err = b.holds(ctx, c.ID, s.edits) }); fault != nil {
+			err = fault
+		}
+		held <- err
+	}()
 	manifest, err := s.sealed.Recheck(b.c.Tree, nil)
-	if err == nil {
-		err = b.holds(ctx, c.ID, s.edits)
+	if other := <-held; err == nil {
+		err = other
 	}
 	if err != nil {
 		s.fail(WhyTampered, err)

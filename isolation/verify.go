@@ -28,6 +28,16 @@ type VerifyOptions struct {
 	Fresh bool
 	// Logger gets the result of each probe (debug) and of the verification. Nil discards.
 	Logger *slog.Logger
+
+	patience time.Duration // with a run, if it is less than usual; 0: the usual
+}
+
+// patient returns how long a run is waited for that usually has this time.
+func (v *VerifyOptions) patient(usual time.Duration) time.Duration {
+	if v.patience > 0 {
+		return min(v.patience, usual)
+	}
+	return usual
 }
 
 const (

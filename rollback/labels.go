@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -62,9 +63,10 @@ func decodeLabels(chain uint32, data []byte) (labels []label, whole int, next ui
 		if torn(rest) {
 			return labels, at, chain, nil
 		}
-		var n, sum, headSum uint32
-		if _, err := fmt.Sscanf(string(rest[:labelHead]), "%08x %08x %08x ", &n, &sum, &headSum); err != nil ||
-			crc32.Update(chain, castagnoli, rest[:2*9]) != headSum || n > labelLimit {
+		n, okLen := labelNumber(rest)
+		sum, okSum := labelNumber(rest[9:])
+		headSum, okHead := labelNumber(rest[2*9:])
+		if !okLen || !okSum || !okHead || crc32.Update(chain, castagnoli, rest[:2*9]) != headSum || n > labelLimit {
 			return nil, 0, 0, fmt.Errorf("the record at %d is damaged", at)
 		}
 		size := labelHead + int(n) + 1
@@ -81,6 +83,13 @@ func decodeLabels(chain uint32, data []byte) (labels []label, whole int, next ui
 		}
 		labels, at, chain = append(labels, l), at+size, after
 	}
+}
+
+// labelNumber reads one of the numbers of a head. Whether it is in the one form that is written is checked with the whole
+// record.
+func labelNumber(b []byte) (uint32, bool) {
+	n, err := strconv.ParseUint(string(b[:8]), 16, 32)
+	return uint32(n), err == nil && b[8] == ' '
 }
 
 // torn reports whether a crash can have left this: too short for the head of a record, or a size without the bytes.

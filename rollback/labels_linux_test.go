@@ -143,7 +143,7 @@ func TestLabelsChanged(t *testing.T) {
 // TestLabelsTorn: what a crash leaves of the last record does not count, and the next one takes its place.
 func TestLabelsTorn(t *testing.T) {
 	t.Parallel()
-	s := fakeStore(t, t.TempDir(), nil)
+	s := fakeStore(t, place(t, SyncProcess), &Options{Sync: SyncProcess})
 	_, data, ends := sampleLabels(t, s.chain())
 	file := filepath.Join(s.path, labelsFile)
 	for n := range data {

@@ -35,6 +35,10 @@ func (s *Store) Verify(ctx context.Context, id ID) error {
 		}
 		list = []listed{{id: id, m: &m}}
 	}
+	whole := func() ([]*pack.Fault, error) { return nil, nil }
+	if id.IsZero() { // every record of every pack, whatever the checkpoints need: so the two need not wait for each other
+		whole = s.checkPacks(ctx)
+	}
 	for _, l := range list {
 		if l.err == nil {
 			v.checkpoint(ctx, l.id, l.m)
@@ -42,14 +46,13 @@ func (s *Store) Verify(ctx context.Context, id ID) error {
 			found.add(l.err)
 		}
 	}
-	want := func(k object.Key) bool {
-		_, ok := v.objects[k]
-		return ok
+	damaged, err := whole()
+	if !id.IsZero() {
+		damaged, err = s.packs.Check(ctx, s.options.Workers, func(k object.Key) bool {
+			_, ok := v.objects[k]
+			return ok
+		})
 	}
-	if id.IsZero() {
-		want = nil // every record of every pack
-	}
-	damaged, err := s.packs.Check(ctx, s.options.Workers, want)
 	for _, f := range damaged {
 		found.add(corrupt(id, f))
 	}
@@ -60,6 +63,21 @@ func (s *Store) Verify(ctx context.Context, id ID) error {
 		found.add(fmt.Errorf("rollback: verify was not finished: %w", err))
 	}
 	return found.err()
+}
+
+// checkPacks begins to check all packs. The function that it returns waits for the end.
+func (s *Store) checkPacks(ctx context.Context) (wait func() ([]*pack.Fault, error)) {
+	var damaged []*pack.Fault
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		damaged, err = s.packs.Check(ctx, s.options.Workers, nil)
+	}()
+	return func() ([]*pack.Fault, error) {
+		<-done
+		return damaged, err
+	}
 }
 
 // verifyRest reads what belongs to no checkpoint.

@@ -35,7 +35,7 @@ func TestSnapshotOverSessions(t *testing.T) {
 	n := 0
 	for range 5 {
 		g := open(t, c, l, o)
-		for range 2000 {
+		for range 900 {
 			n++
 			once(t, g, fresh(n))
 		}

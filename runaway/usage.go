@@ -3,8 +3,10 @@
 package runaway
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -47,6 +49,20 @@ const (
 	MeterCPU
 	MeterAll = MeterTokens | MeterCost | MeterCalls | MeterCPU
 )
+
+// String names the meters, joined with "|"; "none" if there is none.
+func (m Meter) String() string {
+	var set []string
+	for _, b := range budgets {
+		if m&b.meter != 0 {
+			set = append(set, b.name)
+		}
+	}
+	if rest := m &^ MeterAll; rest != 0 {
+		set = append(set, fmt.Sprintf("meter(%d)", uint8(rest)))
+	}
+	return cmp.Or(strings.Join(set, "|"), "none")
+}
 
 // amounts are the counted fields of a Usage in the order in which they stop a run. All arithmetic is done on them.
 type amounts [4]int64

@@ -124,3 +124,15 @@ func TestEndTwice(t *testing.T) {
 		_ = next.End(accepted)
 	})
 }
+
+func TestMeterNames(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]runaway.Meter{
+		"none": 0, "tokens": runaway.MeterTokens, "cost|calls": runaway.MeterCost | runaway.MeterCalls,
+		"cost|tokens|calls|cpu": runaway.MeterAll, "cpu|meter(128)": runaway.MeterCPU | 128,
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("%d is %q, want %q", m, got, want)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func evolve(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 	if err := equip(ctx, term, l, j.flags(), &spec); err != nil {
 		return err
 	}
-	set, err := executors.Open(ctx, o.Executor, executors.Options{Logger: logger})
+	set, err := executors.Open(ctx, o.Executor, executors.Options{Logger: logger, AllowOldRuntime: o.OldRuntime})
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func evolve(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 		return fmt.Errorf("%w; -max raises the number of variants", err)
 	}
 	if err != nil {
-		term.Print(explain(err))
+		term.Print(explain(err, set.Candidates, l.dir))
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close(context.WithoutCancel(ctx))) }()
@@ -90,7 +90,8 @@ const attempts = 5
 func open(ctx context.Context, c isolation.Config) (b *isolation.Boundary, err error) {
 	for range attempts {
 		b, err = isolation.Open(ctx, c)
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		late := errors.Is(err, isolation.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+		if !late || ctx.Err() != nil {
 			break
 		}
 	}
@@ -164,12 +165,13 @@ func (o *options) load(path string) error {
 	*o = *was
 	o.Instances, o.State, o.Resume = now.Instances, now.State, now.Resume
 	o.Override, o.Approval = now.Override, now.Approval
-	o.Curve, o.Verbose, o.given = now.Curve, now.Verbose, now.given
+	o.Curve, o.Verbose, o.OldRuntime, o.given = now.Curve, now.Verbose, now.OldRuntime, now.given
 	for name, take := range map[string]func(){
 		"max":      func() { o.Max = now.Max },
 		"executor": func() { o.Executor = now.Executor },
 		"calls":    func() { o.Calls = now.Calls },
 		"tokens":   func() { o.Tokens = now.Tokens },
+		"patience": func() { o.Patience = now.Patience },
 		"key-file": func() { o.KeyFile = now.KeyFile },
 	} {
 		if now.given[name] {
@@ -301,7 +303,8 @@ func openGovernor(
 		Iterations: o.Max, MaxIterations: o.Max + 1, MaxConsecutiveFailures: o.Max,
 		MaxFailures: runaway.NoLimit, MaxSameClass: runaway.NoLimit, MaxDuplicates: runaway.NoLimit,
 		NoImprovement: runaway.NoLimit,
-		PerIteration:  o.Wall + 10*time.Minute,
+		// A busy server is asked four times, and may ask for a minute each time.
+		PerIteration: o.Wall + 4*o.Patience + 10*time.Minute,
 	}
 	options := runaway.Options{Tree: l.tree(), Logger: logger}
 	if o.KillFile != "" { // the default is the same file, whose directory the store makes

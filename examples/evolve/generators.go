@@ -31,9 +31,9 @@ func newGenerator(o *options, l layout) (generator, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openai.New(openai.Config{URL: o.URL, Model: o.Model, Key: key})
+		return openai.New(openai.Config{URL: o.URL, Model: o.Model, Key: key, Timeout: o.Patience})
 	case "command":
-		return command.New(command.Config{Args: o.Command})
+		return command.New(command.Config{Args: o.Command, Timeout: o.Patience})
 	}
 	return nil, fmt.Errorf("there is no generator %q", o.Generator)
 }

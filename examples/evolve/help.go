@@ -35,22 +35,26 @@ What is evolved
 Who writes the variants
   -generator NAME    genetic: genetic programming (default).
                      repair: mutations of Go operators and constants, for one-line bugs (default with -tree).
-                     openai: a model behind an OpenAI-compatible endpoint. A model on this machine or next to it is not
-                     a trusted provider, so this needs tier 2, a container for each variant; the run says how.
-                     command: a program that reads the state as JSON and prints edits. Needs tier 2 as well.
+                     openai: a model behind an OpenAI-compatible endpoint. Nobody is a trusted provider by himself, so
+                     this needs tier 2, a container for each variant; the run says how.
+                     command: a program that reads the state as JSON and prints edits. It needs tier 2 as well, and
+                     since nobody knows what it does, a person's approval.
   -url URL           of the endpoint, such as http://127.0.0.1:11434/v1
   -model NAME        which model
   -key-file FILE     holds the key; default none. There is no flag and no variable for the key itself.
   -calls N           budget of calls; default three for each variant
   -tokens N          budget of tokens; default 1,000,000
+  -patience DURATION the longest that one answer of a model or program may take; default 2m
 
 How it is contained
   -executor NAME     auto, bubblewrap, rlimit or containerd (which needs CGO_ENABLED=0 go run -tags containerd …).
                      Each is attacked before it is used, and must hold what the run requires. auto takes the
                      first that does.
+  -allow-old-runtime use containerd although its runtime has known holes, such as the one of Debian 12
   -wall DURATION     the longest that one variant may take; default 1m
   -override FILE     an override of a trigger, and
-  -approval FILE     an approval: documents of an operator, see package isolation
+  -approval FILE     an approval: documents of an operator, see package isolation. Where an approval is needed, the
+                     refusal shows what to write into it.
 
 The run
   -max N             variants; default 120. With -resume the total, which may be raised.

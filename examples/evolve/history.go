@@ -110,3 +110,13 @@ func (h *history) screened() int {
 }
 
 func (h *history) close() { _ = h.file.Close() } // each line is in the file already
+
+// tested is how many came as far as a run: others were refused, or nothing usable was proposed.
+func (h *history) tested() (n int) {
+	for _, e := range h.all {
+		if _, ran := e.Stages[isolation.StageRun.String()]; ran {
+			n++
+		}
+	}
+	return n
+}

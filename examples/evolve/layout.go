@@ -45,6 +45,9 @@ func place(o *options) (layout, error) {
 			return layout{}, err
 		}
 		l := layout{dir, filepath.Join(dir, "seeds")}
+		if filepath.Dir(dir) == base() { // a run that was given no place, and is resumed by the one that it got
+			l.seeds = filepath.Join(base(), "seeds")
+		}
 		return l, l.enter(o.Resume)
 	}
 	if err := makeOwn(base()); err != nil {

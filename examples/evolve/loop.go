@@ -147,7 +147,9 @@ func output(r *executor.Result) string {
 
 // finish measures what was found, and says where it is.
 func (p *loop) finish(ctx context.Context) error {
-	p.term.Status(func(time.Duration) string { return "measuring what was found" })
+	p.term.Status(func(d time.Duration) string {
+		return fmt.Sprintf("measuring what was found · %v", d.Round(time.Second))
+	})
 	summary, err := p.job.summary(ctx, p.l, p.sandbox())
 	p.term.Status(nil)
 	p.term.Print(p.footer(summary))

@@ -25,8 +25,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv("EVOLVE_TEST_MAIN") == "1" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := removeShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
+
+// removeShared removes what the tests that start the program have in common.
+var removeShared = func() error { return nil }
 
 func TestParse(t *testing.T) {
 	t.Parallel()

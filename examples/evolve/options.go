@@ -37,15 +37,17 @@ type options struct {
 	KillFile  string        `json:"kill_file,omitempty"`
 	Started   time.Time     `json:"started"`
 	Wall      time.Duration `json:"wall"`
+	Patience  time.Duration `json:"patience,omitempty"`
 
-	Instances []string `json:"-"`
-	State     string   `json:"-"`
-	Resume    bool     `json:"-"`
-	Override  string   `json:"-"`
-	Approval  string   `json:"-"`
-	Curve     string   `json:"-"`
-	Verbose   bool     `json:"-"`
-	given     map[string]bool
+	Instances  []string `json:"-"`
+	State      string   `json:"-"`
+	Resume     bool     `json:"-"`
+	Override   string   `json:"-"`
+	Approval   string   `json:"-"`
+	Curve      string   `json:"-"`
+	Verbose    bool     `json:"-"`
+	OldRuntime bool     `json:"-"`
+	given      map[string]bool
 }
 
 // What a run does that is asked for nothing else.
@@ -102,7 +104,9 @@ func flags(o *options) (f *flag.FlagSet, rest func() []string) {
 	f.Int64Var(&o.Calls, "calls", 0, "")
 	f.Int64Var(&o.Tokens, "tokens", 1_000_000, "")
 	f.StringVar(&o.Executor, "executor", executors.Auto, "")
+	f.BoolVar(&o.OldRuntime, "allow-old-runtime", false, "")
 	f.DurationVar(&o.Wall, "wall", time.Minute, "")
+	f.DurationVar(&o.Patience, "patience", 2*time.Minute, "")
 	f.StringVar(&o.KillFile, "kill-file", "", "")
 	f.StringVar(&o.State, "state", "", "")
 	f.BoolVar(&o.Resume, "resume", false, "")
@@ -150,6 +154,9 @@ func (o *options) check() error {
 	}
 	if o.Wall < time.Second || o.Wall > time.Hour {
 		wrong("-wall must be from 1 s to 1 h")
+	}
+	if o.Patience < time.Second || o.Patience > time.Hour {
+		wrong("-patience must be from 1 s to 1 h")
 	}
 	if o.Tokens < 1 || o.Calls < 0 {
 		wrong("-tokens and -calls must be positive")

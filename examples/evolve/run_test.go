@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,31 +24,49 @@ import (
 	"github.com/evoseal/containment/internal/testenv"
 )
 
-// scratch is a temporary directory whose seeds, which are read-only, can be removed again.
-func scratch(t *testing.T) string {
-	t.Helper()
-	for _, c := range []string{"seccomp", "landlock", "go"} {
-		testenv.Need(t, c)
-	}
-	// Not t.TempDir, which is closed to the uids that runs of root have.
+// shared is the temporary directory of all programs that these tests start, so that the compiled standard library is
+// made once. It is not t.TempDir, which is closed to the uids that runs of root have.
+var shared = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "evolve-test-")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	t.Cleanup(func() {
+	removeShared = func() error {
+		// Seeds are read-only.
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
 				_ = os.Chmod(path, 0o755)
 			}
 			return nil
 		})
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil {
+		return os.RemoveAll(dir)
+	}
+	return dir, os.Chmod(dir, 0o755)
+})
+
+// scratch is the shared directory with nothing in it but seeds. Tests that call it are not parallel.
+func scratch(t *testing.T) string {
+	t.Helper()
+	for _, c := range []string{"seccomp", "landlock", "go"} {
+		testenv.Need(t, c)
+	}
+	dir, err := shared()
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		for _, pattern := range []string{"*", "containment-evolve-*/*"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				if name := filepath.Base(path); name == "seeds" || strings.HasPrefix(name, "containment-evolve-") {
+					continue
+				}
+				if err := os.RemoveAll(path); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
 	return dir
 }
 
@@ -276,7 +295,7 @@ func TestRefused(t *testing.T) {
 	if out := finish(t, c, buf, exitRefused); !strings.Contains(out, "-tags containerd") || historyText(dir) != "" {
 		t.Error(out)
 	}
-	c, buf = start(dir, "-generator", "command", "-state", filepath.Join(dir, "other"), "--", "true")
+	c, buf = start(dir, "-generator", "command", "--", "true")
 	if out := finish(t, c, buf, exitRefused); !strings.Contains(out, "Tier 2 is a fresh container") {
 		t.Error(out)
 	}
@@ -286,6 +305,8 @@ func TestRefused(t *testing.T) {
 		finish(t, c, buf, exitFault)
 	}
 }
+
+const buggyModule = "module max\n\ngo 1.24\n"
 
 const buggy = `package max
 
@@ -309,19 +330,26 @@ func TestMax(t *testing.T) {
 }
 `
 
+// buggyProject writes a module whose test fails.
+func buggyProject(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"go.mod": buggyModule, "max.go": buggy, "max_test.go": buggyTest} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The repair of a project ends with a patch, and the project is as it was.
 func TestTree(t *testing.T) {
 	dir := scratch(t)
 	project := filepath.Join(dir, "project")
-	if err := os.Mkdir(project, 0o755); err != nil {
+	buggyProject(t, project)
+	if err := os.WriteFile(filepath.Join(project, ".env"), []byte("SECRET=1"), 0o644); err != nil {
 		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"go.mod": "module max\n\ngo 1.24\n", "max.go": buggy, "max_test.go": buggyTest, ".env": "SECRET=1",
-	} {
-		if err := os.WriteFile(filepath.Join(project, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 	c, buf := start(dir, "-tree", project, "-surface", "*.go", "-max", "10")
 	c.Env = append(c.Env, "HOME="+dir)

@@ -5,11 +5,13 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/evoseal/containment/examples/evolve/internal/binpack"
 	"github.com/evoseal/containment/examples/evolve/internal/report"
+	"github.com/evoseal/containment/isolation"
 )
 
 // header says where the run stands.
@@ -56,11 +58,36 @@ func (p *loop) line(e *entry) string {
 	if e.Score != nil {
 		score = fmt.Sprintf("%6.2f%%", e.Score.Value)
 	}
-	why := ""
+	note, why := report.Clean(e.Note, 90), ""
 	if !e.Accepted && len(e.Reasons) > 0 && e.Score == nil {
-		why = "  " + report.Clean(e.Reasons[0], 100)
+		why = report.Clean(because(e.Reasons[0]), 100)
 	}
-	return fmt.Sprintf("%5d  %s %s %5.2fs%s  %s", e.Iteration, verdict, score, e.Took.Seconds(), why, report.Clean(e.Note, 90))
+	if note != "" && why != "" {
+		note += " · "
+	}
+	return fmt.Sprintf("%5d  %s %s %5.2fs  %s%s", e.Iteration, verdict, score, e.Took.Seconds(), note, why)
+}
+
+// because is the part of a reason that tells one variant from the next: the first test that failed, or else all of it.
+func because(reason string) string {
+	kind, quoted, _ := strings.Cut(reason, ": ")
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return reason
+	}
+	for line := range strings.Lines(text) {
+		// failed: "example.com/module TestName/sub": it failed
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), `failed: "`); ok {
+			name, _, _ = strings.Cut(name, `"`)
+			if _, test, ok := strings.Cut(name, " "); ok {
+				return test + " failed"
+			}
+		}
+	}
+	if i := strings.LastIndex(text, "finding(s)\n"); i >= 0 {
+		return strings.TrimSpace(text[i+len("finding(s)\n"):])
+	}
+	return kind + ": " + strings.TrimPrefix(text, isolation.ErrRejected.Error()+": ")
 }
 
 // drawCurve writes the picture of the run so far.
@@ -94,8 +121,13 @@ func (p *loop) drawCurve() error {
 func (p *loop) footer(summary string) string {
 	var b strings.Builder
 	st := p.b.Status()
-	fmt.Fprintf(&b, "\n%d variants compiled and tested in %s, %d kept",
-		len(p.history.all), st.Executor, p.history.accepted())
+	tried, tested := len(p.history.all), p.history.tested()
+	if tested < tried {
+		fmt.Fprintf(&b, "\n%d variants, of which %d were compiled and tested in %s, %d kept", tried, tested, st.Executor,
+			p.history.accepted())
+	} else {
+		fmt.Fprintf(&b, "\n%d variants compiled and tested in %s, %d kept", tested, st.Executor, p.history.accepted())
+	}
 	if n := p.history.screened(); n > 0 {
 		fmt.Fprintf(&b, "; %d candidates screened by the host before that", n)
 	}

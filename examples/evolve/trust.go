@@ -20,7 +20,7 @@ import (
 // those that a run could reach, and the sources name what it is given: its environment, which is made from nothing.
 //
 // With -tree the tests of somebody's project run, and with the other generators strangers write the code. Then the
-// sources are those of the whole host: credentials within reach of this program count, and so does where the model is.
+// sources are those of the whole host: credentials within reach of this program count.
 func trust(o *options, spec executor.Spec) (isolation.TrustModel, isolation.Sources) {
 	m := isolation.TrustModel{
 		Generator: isolation.TrustedProvider, Host: isolation.SingleOperator,
@@ -44,7 +44,9 @@ func trust(o *options, spec executor.Spec) (isolation.TrustModel, isolation.Sour
 	s.Generator, s.OwnUIDs = identity(o), executors.OwnUIDs()
 	switch o.Generator {
 	case "openai":
-		m.Evidence[isolation.FactGenerator] = "declared for the endpoint " + o.URL + "; the boundary looks where that is"
+		// Whether somebody is a provider to be trusted is for an operator to say, in an override, and not for this program.
+		m.Generator = isolation.Local
+		m.Evidence[isolation.FactGenerator] = "a model at " + o.URL + ", which nobody has vouched for"
 		if o.KeyFile != "" {
 			s.Files = append(s.Files, o.KeyFile)
 		}

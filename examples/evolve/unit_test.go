@@ -376,3 +376,20 @@ func TestTrust(t *testing.T) {
 		t.Errorf("command: %v %v", d.Required, s)
 	}
 }
+
+// A line on the terminal says what tells one variant from the next.
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	const head = `rejected: "isolation: variant rejected: `
+	for reason, want := range map[string]string{
+		head + `2 finding(s)\n  run: it ended with exited, exit code 1\n  failed: \"m\": the package failed\n  failed: \"m TestA/b\": it failed"`: "TestA/b failed",
+		head + `1 finding(s)\n  no-report: nothing was printed"`:                                                                                  "no-report: nothing was printed",
+		head + `3.5 % is not below 3.4 %"`:             "rejected: 3.5 % is not below 3.4 %",
+		`generate-failed: "openai: the model refuses"`: "generate-failed: openai: the model refuses",
+		`restored`: "restored",
+	} {
+		if got := because(reason); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -109,13 +109,27 @@ func print(w io.Writer, r *executor.Result) {
 	fmt.Fprintln(w, "\nenforced")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, e := range r.Enforced {
-		value := ""
-		if e.Value != 0 {
-			value = fmt.Sprint(e.Value)
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", e.Limit, e.By, e.Scope, value, e.Note)
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", e.Limit, e.By, e.Scope, amount(e), e.Note)
 	}
 	table.Flush()
+}
+
+// amount is a limit in the unit that people use for it.
+func amount(e executor.Enforcement) string {
+	switch e.Limit {
+	case "Wall", "CPU":
+		return time.Duration(e.Value).String()
+	case "CPUs":
+		return fmt.Sprint(float64(e.Value) / 1000)
+	case "Memory", "Disk", "FileSize", "Output", "ArtifactBytes":
+		if e.Value > 0 && e.Value%(1<<20) == 0 {
+			return fmt.Sprintf("%d MiB", e.Value>>20)
+		}
+	}
+	if e.Value == 0 {
+		return ""
+	}
+	return fmt.Sprint(e.Value)
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

@@ -16,7 +16,7 @@ import (
 
 var (
 	stressRuns  = flag.Int("stress.runs", 200, "runs in TestNothingIsLeft; make stress uses more")
-	stressKills = flag.Int("stress.kills", 20, "host programs killed in TestHostKilled; make stress uses 200")
+	stressKills = flag.Int("stress.kills", 10, "host programs killed in TestHostKilled; make stress uses 200")
 )
 
 func open(ctx context.Context, state string) (runtest.Executor, error) {

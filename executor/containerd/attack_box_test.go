@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/evoseal/containment/executor"
-	"github.com/evoseal/containment/executor/containerd"
 	"github.com/evoseal/containment/internal/testenv"
 )
 
@@ -26,8 +25,9 @@ var tracesScript string
 // Process 1 is out of reach, and nothing that a run writes can be taken for its report: the status is the one of the
 // payload.
 func TestSupervisorAttacked(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, "python3")
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	ex := usual(t)
 	spec := executor.Spec{
 		Args: []string{"/usr/bin/python3", "-c", supervisorScript}, Workspace: t.TempDir(),
 		Limits: executor.Limits{Output: 1 << 30},
@@ -49,6 +49,7 @@ func TestSupervisorAttacked(t *testing.T) {
 
 // What one box leaves another one does not find, with the same program and the same ids inside. On the host it does.
 func TestBoxToBox(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, "root")
 	testenv.Need(t, "python3")
 	const children, limit = "40", 60
@@ -74,7 +75,7 @@ func TestBoxToBox(t *testing.T) {
 	if found < 5 { // "up" and at least four traces
 		t.Errorf("the control found %d traces", found)
 	}
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	ex := usual(t)
 	var live output
 	limits := executor.Limits{Processes: limit}
 	spec := func(what string) executor.Spec {
@@ -97,8 +98,9 @@ func TestBoxToBox(t *testing.T) {
 
 // Runs that exhaust what the conformance suite does not try. The cause is the kernel's, and boxes beside work as ever.
 func TestExhaust(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, "python3")
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	ex := usual(t)
 	small := executor.Limits{Memory: 64 << 20, Disk: 32 << 20, CPU: time.Minute, Wall: time.Minute}
 	greedy := small
 	greedy.Disk = 1 << 30 // more than the memory in which it is held

@@ -19,7 +19,6 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/containerd"
-	"github.com/evoseal/containment/internal/testenv"
 )
 
 // link is an entry of an archive that leads elsewhere.
@@ -102,9 +101,7 @@ func secretNames() (names []string) {
 // Two hundred secrets in the environments of host program, daemon and image: a run sees its own variables, byte for
 // byte.
 func TestSecrets(t *testing.T) {
-	testenv.Need(t, "root")
-	testenv.Need(t, "containerd")
-	testenv.Need(t, "runc")
+	needDaemon(t)
 	dir := shortDir(t)
 	canary := "canary-" + filepath.Base(dir)
 	script, image := "#!/bin/sh\n", []string{}
@@ -117,21 +114,13 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(binary, []byte(script+"exec /usr/bin/containerd \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d, err := containerd.StartDaemon(t.Context(), containerd.DaemonConfig{Dir: filepath.Join(dir, "d"), Binary: binary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := startDaemon(t, containerd.DaemonConfig{Dir: filepath.Join(dir, "d"), Binary: binary})
 	if !holdsInEnvironment(t, d.Socket(), canary) {
 		t.Fatal("the daemon does not have the secrets: nothing would be proven")
 	}
 	path := archive(t, shellFiles(t, "/bin/sh", "/usr/bin/env", "/bin/cat"), image...)
 	for name, root := range map[string]containerd.Root{"skeleton": {Reads: hostReads}, "archive": {Archive: path}} {
-		ex := open(t, d.Socket(), containerd.Config{Root: root})
+		ex := newSite(t, d.Socket()).open(t, containerd.Config{Root: root})
 		spec := executor.Spec{Args: []string{"/bin/env", "-0"}, Env: map[string]string{"MINE": "a\nb"}}
 		want := spec.Environ("/box/home", "/box/tmp")
 		r := mustExit(t, ex, spec, 0)
@@ -192,7 +181,8 @@ func snapshot(t *testing.T, dir string) (list []string) {
 // Roots that try to lead the runtime out: links in place of everything that it mounts on or masks (CVE-2025-31133). The
 // box works as any other one; the host is not touched.
 func TestRootTricks(t *testing.T) {
-	socket := daemon(t)
+	t.Parallel()
+	at := daemon(t)
 	host := shortDir(t)
 	if err := os.WriteFile(filepath.Join(host, "marker"), []byte("marker"), 0o666); err != nil {
 		t.Fatal(err)
@@ -214,7 +204,7 @@ func TestRootTricks(t *testing.T) {
 			link("sys/firmware", up)},
 	} {
 		files := append(shellFiles(t, "/bin/sh", "/bin/cat", "/bin/ls"), links...)
-		ex := open(t, socket, containerd.Config{Root: containerd.Root{Archive: archive(t, files)}})
+		ex := at.open(t, containerd.Config{Root: containerd.Root{Archive: archive(t, files)}})
 		script := `for p in /proc /dev /dev/shm /run /tmp /box /box/workspace . .. /sys; do
 				cat $p/marker; echo x > $p/written
 			done; echo x > /dev/null; ls -ld /proc/self/exe; true`
@@ -234,7 +224,8 @@ func TestRootTricks(t *testing.T) {
 // A working directory that is a link out of the workspace, in the shapes that led runtimes out (CVE-2024-21626), is not
 // entered.
 func TestDirTricks(t *testing.T) {
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	t.Parallel()
+	ex := usual(t)
 	workspace := t.TempDir()
 	for shape, target := range map[string]string{
 		"fd": "/proc/self/fd/7", "fd0": "/proc/self/fd/0", "first": "/proc/1/cwd", "root": "/proc/1/root", "up": "../..",
@@ -253,7 +244,8 @@ func TestDirTricks(t *testing.T) {
 
 // A directory as a root is refused if a mount point is a link: the runtime would follow it as root of the host.
 func TestDirectoryTricks(t *testing.T) {
-	socket := daemon(t)
+	t.Parallel()
+	here := daemon(t)
 	for _, point := range []string{"proc", "dev", "run", "tmp", "box", ".containment"} {
 		dir := filepath.Join(shortDir(t), "root")
 		for _, d := range []string{"proc", "dev", "run", "tmp", "box", ".containment", "bin"} {
@@ -268,10 +260,6 @@ func TestDirectoryTricks(t *testing.T) {
 		if err := os.Symlink("/tmp", at); err != nil {
 			t.Fatal(err)
 		}
-		c := containerd.Config{
-			Address: socket, RuntimeDir: filepath.Join(filepath.Dir(filepath.Dir(socket)), "rt"), DangerAllowOldRuntime: true,
-			Root: containerd.Root{Directory: dir},
-		}
-		mustRefuse(t, c, point)
+		mustRefuse(t, here.config(containerd.Config{Root: containerd.Root{Directory: dir}}), point)
 	}
 }

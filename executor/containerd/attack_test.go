@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"github.com/evoseal/containment/executor"
-	"github.com/evoseal/containment/executor/containerd"
 	"github.com/evoseal/containment/executor/rlimit"
 	"github.com/evoseal/containment/internal/testenv"
 )
@@ -95,8 +94,9 @@ func mustExit(t *testing.T, ex executor.Executor, spec executor.Spec, code int) 
 
 // Every attempt gets through on the host, where the same program makes it first, and none in a box.
 func TestReach(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, "python3")
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	ex := usual(t)
 	canary, file, dir := victim(t)
 	cmd := exec.CommandContext(t.Context(), python, "-c", reachScript, canary, file, dir)
 	cmd.Env, cmd.Dir = []string{}, t.TempDir()
@@ -135,7 +135,8 @@ func attempts(script string) (names []string) {
 // A file that everybody can read is shown to runs of tier 1 if the caller says so, or if the kernel has no Landlock;
 // here it is not there, whatever its mode.
 func TestVisibleInTierOne(t *testing.T) {
-	socket := daemon(t)
+	t.Parallel()
+	ex := usual(t)
 	canary, file, dir := victim(t)
 	tier1, err := rlimit.New(t.Context(), rlimit.Config{StateDir: shortDir(t), Reads: append([]string{dir}, hostReads...)})
 	if err != nil {
@@ -150,7 +151,6 @@ func TestVisibleInTierOne(t *testing.T) {
 	if r := mustExit(t, tier1, read, 0); r.Stdout.String() != canary {
 		t.Errorf("tier 1 printed %q: the control proves nothing", r.Stdout.String())
 	}
-	ex := open(t, socket, containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	if r := mustExit(t, ex, read, 1); r.Stdout.Total != 0 || !strings.Contains(r.Stderr.String(), "No such file") {
 		t.Errorf("stdout %q, stderr %q", r.Stdout.String(), r.Stderr.String())
 	}

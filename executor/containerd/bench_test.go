@@ -32,7 +32,7 @@ type subject struct {
 func newSubject(b *testing.B, warm containerd.Warm) subject {
 	b.Helper()
 	testenv.Need(b, "go")
-	socket, dir := daemon(b), shortDir(b)
+	at, dir := daemon(b), shortDir(b)
 	supervisor := filepath.Join(dir, "containment-init")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", supervisor, "./cmd/containment-init")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -45,7 +45,7 @@ func newSubject(b *testing.B, warm containerd.Warm) subject {
 	}
 	config := containerd.Config{Supervisor: supervisor, Root: containerd.Root{Reads: hostReads}, Warm: warm}
 	return subject{
-		ex: open(b, socket, config), socket: socket, dir: dir,
+		ex: at.open(b, config), socket: at.socket, dir: dir,
 		spec: executor.Spec{Args: []string{"/bin/true"}, Workspace: workspace},
 	}
 }

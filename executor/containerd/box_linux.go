@@ -37,6 +37,7 @@ type container struct {
 	hello    box.Hello
 	made     time.Time
 
+	pid       uint32      // of process 1, as the daemon sees it
 	group     groupLimits // as the kernel has them
 	seesGroup bool
 	before    time.Duration // CPU time until process 1 had said hello
@@ -141,7 +142,8 @@ func (c *container) createRecord(ctx context.Context, d deadlines, label string)
 	if c.snapshot {
 		record.Snapshotter, record.SnapshotKey = c.root.snapshotter, c.id
 	}
-	ctx, cancel := c.ex.conn.within(ctx, askTime)
+	// As with a task: a daemon that goes on with what was cancelled might make the record after it was deleted.
+	ctx, cancel := c.ex.conn.within(context.WithoutCancel(ctx), askTime)
 	defer cancel()
 	c.record = true
 	_, err = c.ex.conn.containers().Create(ctx, record)
@@ -181,12 +183,14 @@ func (c *container) start(ctx context.Context) error {
 	}()
 	ctx, cancel := c.ex.conn.within(ctx, createTime)
 	defer cancel()
-	if _, err := c.ex.conn.tasks().Start(ctx, &tasks.StartRequest{ContainerID: c.id}); err != nil {
+	started, err := c.ex.conn.tasks().Start(ctx, &tasks.StartRequest{ContainerID: c.id})
+	if err != nil {
 		return native(err)
 	}
+	c.pid = started.GetPid()
 	// The shim has a writer of stdin as well, so that clients can come and go. Without it process 1 learns of our death: its
 	// input ends, and it kills everything.
-	_, err := c.ex.conn.tasks().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: c.id, Stdin: true})
+	_, err = c.ex.conn.tasks().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: c.id, Stdin: true})
 	return native(err)
 }
 

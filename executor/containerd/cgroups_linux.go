@@ -3,14 +3,16 @@
 package containerd
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// cgroupFiles are the groups of boxes as this process sees them. In a container it sees none, or others: what is read here
-// is only used if the group was found with the limit that it was given.
+// cgroupFiles are the groups of boxes as this process sees them. In a container it sees none, or others: what is read
+// here is only used if the group was found with the limit that it was given.
 type cgroupFiles struct {
 	at  map[string]string // by controller: where the root group is mounted; "" is that of version 2
 	all []string          // every hierarchy
@@ -94,9 +96,28 @@ func (c cgroupFiles) refusedTasks(group string) int64 {
 	return 0
 }
 
-// forget removes the common parent, if no box of anybody is in it: the kernel refuses otherwise.
-func (c cgroupFiles) forget(parent string) {
+// keepTries bounds how often an executor that closes may be quicker.
+const keepTries = 100
+
+// keep makes an empty group of an executor in the common parent, in every hierarchy that lets us. As long as it is
+// there the kernel refuses to remove the parent: not even between two steps of a runtime that makes a box in it can
+// another executor take it away. Where we may not make one, forget cannot remove anything either.
+func (c cgroupFiles) keep(parent, own string) {
 	for _, dir := range c.dirs(parent) {
+		for range keepTries {
+			_ = os.Mkdir(dir, 0o755)
+			if err := os.Mkdir(filepath.Join(dir, own), 0o755); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+		}
+	}
+}
+
+// forget removes an executor's own group and the common parent, if nobody else has anything in it: the kernel refuses
+// otherwise.
+func (c cgroupFiles) forget(parent, own string) {
+	for _, dir := range c.dirs(parent) {
+		_ = os.Remove(filepath.Join(dir, own))
 		_ = os.Remove(dir)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,9 +23,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Deadlines of single questions to the daemon. Nothing here waits for ever: a daemon that hangs must not hang a caller.
+// Deadlines of single questions to the daemon. Nothing here waits for ever: a daemon that hangs must not hang a
+// caller.
 const (
-	dialTime   = 5 * time.Second
+	dialTime   = 5 * time.Second  // until somebody who listens has said who it is
 	askTime    = 10 * time.Second // a question that only the daemon's own data base answers
 	createTime = 30 * time.Second // shim and runtime
 	deleteTime = 10 * time.Second // one try of several
@@ -32,8 +34,8 @@ const (
 	removeTime = 40 * time.Second // everything of one box
 )
 
-// conn is a connection to a daemon, in one namespace of it. It survives restarts of the daemon: nothing in it has a state
-// of its own.
+// conn is a connection to a daemon, in one namespace of it. It survives restarts of the daemon: nothing in it has a
+// state of its own.
 type conn struct {
 	client  *containerd.Client
 	ns      string
@@ -42,6 +44,9 @@ type conn struct {
 	uuid    string
 	// sameFiles: the daemon runs in our own mount namespace, so that a path means the same file to both.
 	sameFiles bool
+
+	mu            sync.Mutex // guards what follows
+	absent, asked time.Time  // since when nobody listens, and when that was asked last
 }
 
 // dial looks at the socket first: the client's own messages do not tell an absent daemon from a forbidden one.
@@ -124,7 +129,7 @@ func sameRoot(pid int32) bool {
 
 // identify asks who answers.
 func (c *conn) identify(ctx context.Context) error {
-	ctx, cancel := c.within(ctx, askTime)
+	ctx, cancel := c.within(ctx, dialTime)
 	defer cancel()
 	v, err := c.client.Version(ctx)
 	if err != nil {
@@ -180,17 +185,35 @@ func (c *conn) again(ctx context.Context, op string, f func(context.Context) err
 	return explain(op, err)
 }
 
-// present waits a little for a daemon that is not there: one that is started anew is soon back, and for one that is gone
-// nobody should wait as long as for one that thinks.
+// present waits a little for a daemon that is not there: one that is started anew is soon back, and for one that is
+// gone nobody should wait as long as for one that thinks. All questions together wait once.
 func (c *conn) present(ctx context.Context) error {
 	const patience, pause = 3 * time.Second, 20 * time.Millisecond
-	for until := time.Now().Add(patience); ; {
+	for {
 		err := knock(c.address)
-		if err == nil || time.Now().After(until) || ctx.Err() != nil {
+		if c.missed(err == nil) > patience || err == nil || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(pause)
 	}
+}
+
+// missed notes whether somebody listens, and returns for how long nobody has. One absence that nobody has looked at
+// for a while is another one by now.
+func (c *conn) missed(there bool) time.Duration {
+	const same = 10 * time.Second
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if there {
+		c.asked = time.Time{}
+		return 0
+	}
+	now := time.Now()
+	if now.Sub(c.asked) > same {
+		c.absent = now
+	}
+	c.asked = now
+	return now.Sub(c.absent)
 }
 
 func (c *conn) once(ctx context.Context, f func(context.Context) error) error {

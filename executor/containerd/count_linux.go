@@ -130,8 +130,8 @@ func (r *run) enforced() []executor.Enforcement {
 	}
 	list := []executor.Enforcement{
 		run("Wall", executor.BySupervisor, int64(l.Wall), ""),
-		run("CPU", by, int64(l.CPU), "the verdict is by the box's counter without process 1, at the end; the kill by what process 1 "+
-			"samples and waited for, so by Wall at the latest; RLIMIT_CPU for each process as well"),
+		run("CPU", by, int64(l.CPU), "the verdict is by the box's counter without process 1; the kill by what process 1 samples and "+
+			"waited for, and by that counter where the host sees it, else by Wall; RLIMIT_CPU for each process as well"),
 		run("CPUs", by, int64(l.CPUs*1000), "thousandths of a processor"),
 		run("Memory", by, l.Memory, fmt.Sprintf("files that the run writes count as memory; the box has %d bytes in all, for process 1 "+
 			"and the copy of the workspace", r.figures.memoryLimit)),

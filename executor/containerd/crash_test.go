@@ -21,41 +21,24 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/containerd"
-	"github.com/evoseal/containment/internal/testenv"
 )
 
-// hostMarker turns the re-executed test binary into a host program: "socket runtime-directory".
+// hostMarker turns the re-executed test binary into a host program at a site. The socket "managed" is that of a
+// daemon of its own.
 const hostMarker = "CONTAINMENT_TEST_HOST"
 
-func TestMain(m *testing.M) {
-	if where := os.Getenv(hostMarker); where != "" {
-		hostProgram(strings.Fields(where))
-	}
-	if real := os.Getenv(shimMarker); real != "" {
-		if err := startShim(real, os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 // hostProgram has boxes that wait and runs under way until it is killed.
-func hostProgram(where []string) {
-	config := containerd.Config{
-		Address: where[0], Namespace: namespaceOf(where[0]), RuntimeDir: where[1], DangerAllowOldRuntime: true,
-		Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2},
-	}
-	if config.Address == "managed" {
-		config.Address, config.Managed, config.Namespace = "", true, filepath.Base(filepath.Dir(where[1]))
+func hostProgram(at site) {
+	config := at.config(containerd.Config{Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2}})
+	if at.socket == "managed" {
+		config.Address, config.Managed = "", true
 	}
 	ex, err := containerd.New(context.Background(), config)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	workspace, err := os.MkdirTemp(where[1], "workspace-")
+	workspace, err := os.MkdirTemp(at.dir, "workspace-")
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -73,10 +56,10 @@ func hostProgram(where []string) {
 }
 
 // kill starts a host program, lets it work for a while and kills it.
-func kill(t *testing.T, where string, after time.Duration) {
+func kill(t *testing.T, at site, after time.Duration) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Env = []string{hostMarker + "=" + where, "PATH=" + executor.DefaultPath, "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{hostMarker + "=" + at.String(), "PATH=" + executor.DefaultPath, "TMPDIR=" + os.TempDir()}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,14 +79,14 @@ func kill(t *testing.T, where string, after time.Duration) {
 }
 
 // census lists what there is of boxes anywhere.
-func census(t *testing.T, socket, runtimeDir string) (found []string) {
+func census(t *testing.T, at site) (found []string) {
 	t.Helper()
-	c, err := client.New(socket)
+	c, err := client.New(at.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx := namespaces.WithNamespace(t.Context(), namespaceOf(socket))
+	ctx := namespaces.WithNamespace(t.Context(), at.namespace)
 	list, err := c.ContainerService().List(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +111,8 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 		t.Fatal(err)
 	}
 	for _, pattern := range []string{
-		filepath.Join(runtimeDir, "containment-*"), filepath.Join(runtimeDir, "state", "boxes-*", "*"),
-		filepath.Join(runtimeDir, "state", "executors", "*"),
+		filepath.Join(at.dir, "containment-*"), filepath.Join(at.dir, "state", "boxes-*", "*"),
+		filepath.Join(at.dir, "state", "executors", "*"),
 	} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
@@ -137,22 +120,22 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 		}
 		found = append(found, names...)
 	}
-	found = append(found, groups(t, namespaceOf(socket))...)
+	found = append(found, groups(t, at)...)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, filepath.Dir(socket)+"/state/") && !strings.Contains(line, "/shm") {
+		if strings.Contains(line, filepath.Dir(at.socket)+"/state/") && strings.Contains(line, "/"+at.namespace+"/") {
 			found = append(found, line)
 		}
 	}
-	notes, err := filepath.Glob("/run/containerd/run*/" + namespaceOf(socket) + "/*") // of runc and runsc
+	notes, err := filepath.Glob("/run/containerd/run*/" + at.namespace + "/*") // of runc and runsc
 	if err != nil {
 		t.Fatal(err)
 	}
 	found = append(found, notes...)
-	for _, pid := range processes(t, socket) {
+	for _, pid := range processes(t, at) {
 		found = append(found, "process "+pid)
 	}
 	return found
@@ -160,22 +143,22 @@ func census(t *testing.T, socket, runtimeDir string) (found []string) {
 
 // dirtyIDs are the locks of id ranges that nobody gave back, and in which a box below a directory was. After a kill
 // that is as it must be: whoever takes such a range next looks at it first.
-func dirtyIDs(t *testing.T, runtimeDir string) (found []string) {
+func dirtyIDs(t *testing.T, at site) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("/run/containment/containerd/ids/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if text, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(text), "1"+runtimeDir+"/") {
+		if text, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(text), "1"+at.dir+"/") {
 			found = append(found, "ids "+name)
 		}
 	}
 	return found
 }
 
-// processes are the shims of a daemon, and payloads of hostProgram.
-func processes(t *testing.T, socket string) (found []string) {
+// processes are what is alive of a site: shims, private daemons, and whatever is in a group of a box.
+func processes(t *testing.T, at site) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -183,11 +166,13 @@ func processes(t *testing.T, socket string) (found []string) {
 	}
 	for _, e := range entries {
 		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err != nil {
+		if err != nil || len(line) == 0 { // dead, perhaps not yet waited for
 			continue
 		}
 		text := strings.ReplaceAll(string(line), "\x00", " ")
-		if strings.Contains(text, "shim") && strings.Contains(text, socket) || strings.Contains(text, "sleep 291 ") {
+		groups, _ := os.ReadFile("/proc/" + e.Name() + "/cgroup")
+		if strings.Contains(text, " -namespace "+at.namespace+" ") || strings.Contains(text, at.dir+"/") ||
+			strings.Contains(string(groups), "/"+at.namespace+"/") {
 			found = append(found, e.Name()+" "+text)
 		}
 	}
@@ -197,22 +182,22 @@ func processes(t *testing.T, socket string) (found []string) {
 // Whatever a host program was doing when it was killed: its payloads die at once, and the next executor removes the
 // rest.
 func TestHostKilled(t *testing.T) {
-	socket := daemon(t)
-	runtimeDir := filepath.Join(shortDir(t), "rt")
+	t.Parallel()
+	at := daemon(t)
 	swept := 0
 	moments := []time.Duration{0, 60 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second}
 	for len(moments) < *stressKills {
 		moments = append(moments, rand.N(2*time.Second))
 	}
 	for _, after := range moments {
-		kill(t, socket+" "+runtimeDir, after)
-		left, _ := filepath.Glob(filepath.Join(runtimeDir, "state", "boxes-*", "*"))
+		kill(t, at, after)
+		left, _ := filepath.Glob(filepath.Join(at.dir, "state", "boxes-*", "*"))
 		swept += len(left)
-		ex := open(t, socket, containerd.Config{RuntimeDir: runtimeDir})
+		ex := at.open(t, containerd.Config{})
 		if err := ex.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if found := census(t, socket, runtimeDir); len(found) > 0 {
+		if found := census(t, at); len(found) > 0 {
 			t.Errorf("%v after the start: left behind: %q", after, found)
 		}
 	}
@@ -223,16 +208,12 @@ func TestHostKilled(t *testing.T) {
 
 // A private daemon of a program that was killed is taken over and ended, with the boxes that it had.
 func TestManaged(t *testing.T) {
-	testenv.Need(t, "root")
-	testenv.Need(t, "containerd")
-	testenv.Need(t, "runc")
-	dir := shortDir(t)
-	runtimeDir, namespace := filepath.Join(dir, "rt"), filepath.Base(dir)
-	kill(t, "managed "+runtimeDir, 300*time.Millisecond)
-	config := containerd.Config{
-		Managed: true, Namespace: namespace, DangerAllowOldRuntime: true, RuntimeDir: runtimeDir,
-		Root: containerd.Root{Reads: hostReads},
-	}
+	t.Parallel()
+	needDaemon(t)
+	at := newSite(t, "managed")
+	kill(t, at, 300*time.Millisecond)
+	config := at.config(containerd.Config{Managed: true, Root: containerd.Root{Reads: hostReads}})
+	config.Address = ""
 	ex, err := containerd.New(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -244,23 +225,22 @@ func TestManaged(t *testing.T) {
 	if err := ex.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, p := range processes(t, runtimeDir) {
+	for _, p := range processes(t, at) {
 		t.Errorf("left behind: process %s", p)
 	}
-	left, err := filepath.Glob(filepath.Join(runtimeDir, "containment-*"))
+	left, err := filepath.Glob(filepath.Join(at.dir, "containment-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
-	if left := groups(t, namespace); len(left) > 0 {
+	if left := groups(t, at); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
 
-// groups are the cgroups of the boxes of a namespace.
-func groups(t *testing.T, namespace string) (found []string) {
+// groups are the cgroups of a site. Without an executor there are none.
+func groups(t *testing.T, at site) (found []string) {
 	t.Helper()
-	for _, pattern := range []string{"/sys/fs/cgroup/*/" + namespace + "/containment-*",
-		"/sys/fs/cgroup/" + namespace + "/containment-*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*/" + at.namespace, "/sys/fs/cgroup/" + at.namespace} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

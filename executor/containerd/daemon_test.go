@@ -8,15 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/evoseal/containment/executor/containerd"
 )
 
 func TestDaemon(t *testing.T) {
-	socket := daemon(t)
-	if fi, err := os.Stat(socket); err != nil || fi.Mode()&os.ModeSocket == 0 {
+	t.Parallel()
+	if fi, err := os.Stat(daemon(t).socket); err != nil || fi.Mode()&os.ModeSocket == 0 {
 		t.Fatal(fi, err)
 	}
 	dir := shortDir(t)
-	d := startDaemon(t, filepath.Join(dir, "second")) // beside the first
+	d := startDaemon(t, containerd.DaemonConfig{Dir: filepath.Join(dir, "second"), Path: *daemonPath}) // beside the first
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@
 //     the locks are in /run/containment/containerd/ids of each.
 //   - The kernel counts inotify instances (fs.inotify.max_user_instances) of all boxes together for the host's root: a run
 //     that takes all of them makes that call fail elsewhere.
-//   - CPU time of children that nobody waits for and that end between two samples is in the verdict, by the cgroup's
-//     counter, and not in what process 1 kills by: such a run may go on until Limits.Wall, at Limits.CPUs.
+//   - CPU time of children that nobody waits for and that end between two samples is not seen by process 1. The host, which
+//     looks at the cgroup's counter ten times in a second, ends such a run. Where it cannot see the cgroup (a caller in a
+//     container, gVisor) the time is in the verdict all the same, but the run may go on until Limits.Wall, at Limits.CPUs.
 //   - Swap is off and disk and network traffic need no limit; processor caches, memory bandwidth and time are shared.
 package containerd

@@ -60,6 +60,9 @@ func (e *Executor) boxDir(id string) string { return filepath.Join(e.dir(), id) 
 // cgroupParent is that of all boxes of a namespace: one place to look for what is left, and to bound the sum.
 func (e *Executor) cgroupParent() string { return "/" + e.config.Namespace }
 
+// keeper is the name of the empty group that keeps the parent as long as an executor lives.
+func keeper(executor string) string { return "executor-" + executor }
+
 func (e *Executor) cgroupPath(id string) string { return e.cgroupParent() + "/" + id }
 
 // daemonPath says where the daemon sees a path of ours, as far as the caller or the kernel vouches for that. New has proven
@@ -162,7 +165,9 @@ func (e *Executor) release() error {
 	if e.pool != nil {
 		errs = append(errs, e.pool.close())
 	}
-	e.cgroups.forget(e.cgroupParent())
+	if e.own != nil {
+		e.cgroups.forget(e.cgroupParent(), keeper(e.id))
+	}
 	if e.boxLeases != nil {
 		errs = append(errs, e.boxLeases.Close())
 	}

@@ -38,7 +38,7 @@ network = "none"
 
 // gvisor starts a daemon that can make gVisor's boxes, and returns what an executor needs for it. GVISOR.md is the
 // recipe.
-func gvisor(t *testing.T) (socket string, config containerd.Config) {
+func gvisor(t *testing.T) (at site, config containerd.Config) {
 	t.Helper()
 	testenv.Need(t, "runsc") // first: only what every host can have must be there in one of the passes
 	testenv.Need(t, "root")
@@ -54,22 +54,13 @@ func gvisor(t *testing.T) (socket string, config containerd.Config) {
 	config = containerd.Config{
 		Runtime: containerd.Runtime{Name: containerd.Runsc, ConfigPath: file}, Root: containerd.Root{Reads: hostReads},
 	}
-	if socket := os.Getenv(daemonMarker); socket != "" { // a test that executes itself once more
-		return socket, config
+	if where := os.Getenv(siteMarker); where != "" { // a test that executes itself once more
+		return parseSite(where), config
 	}
-	d, err := containerd.StartDaemon(t.Context(), containerd.DaemonConfig{Dir: filepath.Join(dir, "d"), Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Setenv(daemonMarker, d.Socket()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(os.Unsetenv(daemonMarker), d.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return d.Socket(), config
+	d := startDaemon(t, containerd.DaemonConfig{Dir: filepath.Join(dir, "d"), Path: path})
+	at = newSite(t, d.Socket())
+	t.Setenv(siteMarker, at.String())
+	return at, config
 }
 
 // canProtect reports whether a process may be taken out of the kernel's choice of victims, as gVisor's shim does with
@@ -147,8 +138,8 @@ func startShim(real string, args []string) error {
 // A kernel of its own is promised only on evidence from inside: another boot id than ours, beside a word that only this
 // run knows.
 func TestGVisor(t *testing.T) {
-	socket, config := gvisor(t)
-	ex := open(t, socket, config)
+	at, config := gvisor(t)
+	ex := at.open(t, config)
 	if !ex.Capabilities().Has(executor.OwnKernel) {
 		t.Fatalf("capabilities %v", ex.Capabilities())
 	}
@@ -163,7 +154,7 @@ func TestGVisor(t *testing.T) {
 		t.Errorf("inside: %q, the host has %q", lines, ours)
 	}
 	if _, err := containerd.New(t.Context(), containerd.Config{
-		Address: socket, RuntimeDir: filepath.Join(filepath.Dir(filepath.Dir(socket)), "rt"),
+		Address: at.socket, RuntimeDir: at.dir,
 		Runtime: containerd.Runtime{Name: containerd.Runsc, ConfigPath: "/nowhere/runsc.toml"},
 	}); !errors.Is(err, executor.ErrUnsupported) {
 		t.Errorf("a missing configuration: %v", err)
@@ -172,7 +163,7 @@ func TestGVisor(t *testing.T) {
 
 // The whole suite in gVisor.
 func TestGVisorConformance(t *testing.T) {
-	socket, config := gvisor(t)
-	executortest.Run(t, func(t *testing.T) executor.Executor { return open(t, socket, config) })
-	open(t, socket, config) // removes what the last case killed
+	at, config := gvisor(t)
+	executortest.Run(t, func(t *testing.T) executor.Executor { return at.open(t, config) })
+	at.open(t, config) // removes what the last case killed
 }

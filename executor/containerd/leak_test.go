@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/containerd"
 	"github.com/evoseal/containment/executor/internal/runtest"
-	"github.com/evoseal/containment/internal/testenv"
 )
 
 var (
@@ -28,18 +26,18 @@ var (
 
 // Runs that end in every way leave nothing, in boxes that were made for them and in boxes that waited.
 func TestNothingIsLeft(t *testing.T) {
-	socket := daemon(t)
+	daemon(t)
 	stay := runtest.Children(t) // the daemon
 	for name, warm := range map[string]containerd.Warm{"cold": {}, "warm": {Size: 1}} {
-		runtimeDir := filepath.Join(shortDir(t), "rt")
-		ex := open(t, socket, containerd.Config{RuntimeDir: runtimeDir, Root: containerd.Root{Reads: hostReads}, Warm: warm})
+		at := daemon(t)
+		ex := at.open(t, containerd.Config{Root: containerd.Root{Reads: hostReads}, Warm: warm})
 		cancelled(t, ex, *stressRuns/4)
 		if warm.Size == 0 {
-			runtest.NothingIsLeft(t, ex, runtimeDir, *stressRuns, stay...) // closes it
+			runtest.NothingIsLeft(t, ex, at.dir, *stressRuns, stay...) // closes it
 		} else if err := ex.Close(); err != nil {
 			t.Error(err)
 		}
-		if found := append(census(t, socket, runtimeDir), dirtyIDs(t, runtimeDir)...); len(found) > 0 {
+		if found := append(census(t, at), dirtyIDs(t, at)...); len(found) > 0 {
 			t.Errorf("%s: left behind: %q", name, found)
 		}
 	}
@@ -62,17 +60,14 @@ func cancelled(t *testing.T, ex executor.Executor, runs int) {
 // Daemons that are killed and started anew while boxes are made, work, and are destroyed: every failure has a type, and
 // the next executor finds nothing that stays.
 func TestDaemonsKilled(t *testing.T) {
-	testenv.Need(t, "root")
-	testenv.Need(t, "containerd")
-	testenv.Need(t, "runc")
-	d := startDaemon(t, filepath.Join(shortDir(t), "d"))
-	runtimeDir := filepath.Join(shortDir(t), "rt")
+	t.Parallel()
+	d, at := ownDaemon(t)
 	for round := range *stressKills {
 		program := round%2 == 1 // a host program dies as well
 		if program {
-			kill(t, d.Socket()+" "+runtimeDir, rand.N(300*time.Millisecond))
+			kill(t, at, rand.N(300*time.Millisecond))
 		}
-		ex := open(t, d.Socket(), containerd.Config{RuntimeDir: runtimeDir, Root: containerd.Root{Reads: hostReads}})
+		ex := at.open(t, containerd.Config{Root: containerd.Root{Reads: hostReads}})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() { survive(t, ex) })
@@ -86,10 +81,10 @@ func TestDaemonsKilled(t *testing.T) {
 		if err := ex.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := open(t, d.Socket(), containerd.Config{RuntimeDir: runtimeDir}).Close(); err != nil {
+		if err := at.open(t, containerd.Config{}).Close(); err != nil {
 			t.Error(err)
 		}
-		if found := census(t, d.Socket(), runtimeDir); len(found) > 0 {
+		if found := census(t, at); len(found) > 0 {
 			t.Errorf("round %d: left behind: %q", round, found)
 		}
 	}

@@ -157,6 +157,7 @@ func (e *Executor) openDirs(ctx context.Context) error {
 	if e.own, err = e.leases.Acquire(lease.Record{ID: e.id, Label: e.config.Namespace, Scratch: []string{e.dir()}}); err != nil {
 		return err
 	}
+	e.cgroups.keep(e.cgroupParent(), keeper(e.id))
 	if err := hostrun.MakeDir(e.dir()); err != nil {
 		return err
 	}

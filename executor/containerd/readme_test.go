@@ -13,6 +13,7 @@ import (
 
 // TestReadme: the table in README.md is about a host like the one that is needed here.
 func TestReadme(t *testing.T) {
-	ex := open(t, daemon(t), containerd.Config{})
+	t.Parallel()
+	ex := daemon(t).open(t, containerd.Config{})
 	runtest.Readme(t, "`containerd`", ex.Capabilities())
 }

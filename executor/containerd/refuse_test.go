@@ -149,10 +149,12 @@ func TestHangingDaemon(t *testing.T) {
 
 // A runtime with known breakouts is refused unless the danger is accepted by name, and then every result says so.
 func TestOldRuntime(t *testing.T) {
-	socket := daemon(t)
-	mustRefuse(t, containerd.Config{Address: socket, RuntimeDir: filepath.Join(shortDir(t), "rt")}, "1.1.5",
-		"DangerAllowOldRuntime")
-	ex := open(t, socket, containerd.Config{})
+	t.Parallel()
+	at := daemon(t)
+	c := at.config(containerd.Config{})
+	c.DangerAllowOldRuntime = false
+	mustRefuse(t, c, "1.1.5", "DangerAllowOldRuntime")
+	ex := at.open(t, containerd.Config{})
 	result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"true"}, Workspace: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +168,8 @@ func TestOldRuntime(t *testing.T) {
 }
 
 func TestNoRuntime(t *testing.T) {
-	socket := daemon(t)
-	c := containerd.Config{Address: socket, RuntimeDir: filepath.Join(shortDir(t), "rt"), DangerAllowOldRuntime: true}
+	t.Parallel()
+	c := daemon(t).config(containerd.Config{})
 	c.Runtime.Name = "io.containerd.absent.v1"
 	mustRefuse(t, c, "containerd-shim-absent-v1")
 	c.Runtime = containerd.Runtime{Binary: "/nowhere/runc"}

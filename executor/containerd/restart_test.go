@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/evoseal/containment/executor"
 	"github.com/evoseal/containment/executor/containerd"
-	"github.com/evoseal/containment/internal/testenv"
 )
 
 // output is a live copy that tells when something is in it.
@@ -45,19 +43,11 @@ func (o *output) wait(t *testing.T, word string) {
 	t.Fatalf("the run did not say %q", word)
 }
 
-// ownDaemon starts a daemon that the test may kill.
-func ownDaemon(t *testing.T) (*containerd.Daemon, *containerd.Executor) {
-	t.Helper()
-	testenv.Need(t, "root")
-	testenv.Need(t, "containerd")
-	testenv.Need(t, "runc")
-	d := startDaemon(t, filepath.Join(shortDir(t), "d"))
-	return d, open(t, d.Socket(), containerd.Config{Root: containerd.Root{Reads: hostReads}})
-}
-
 // A daemon that is killed and started again in the middle of a run loses nothing: the streams do not go through it.
 func TestDaemonRestart(t *testing.T) {
-	d, ex := ownDaemon(t)
+	t.Parallel()
+	d, at := ownDaemon(t)
+	ex := at.open(t, containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	var live output
 	done := make(chan error, 1)
 	go func() {
@@ -77,15 +67,20 @@ func TestDaemonRestart(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if found := census(t, d.Socket(), filepath.Join(filepath.Dir(filepath.Dir(d.Socket())), "rt")); len(found) > 2 { // its own
+	if err := ex.Close(); err != nil {
+		t.Error(err)
+	}
+	if found := census(t, at); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
 }
 
 // A daemon that goes away for good costs a bounded time and ends in an error, never in a result that something is left
-// of.
+// of. The next executor removes what the last one could not.
 func TestDaemonGone(t *testing.T) {
-	d, ex := ownDaemon(t)
+	t.Parallel()
+	d, at := ownDaemon(t)
+	ex := at.open(t, containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	var live output
 	done := make(chan error, 1)
 	go func() {
@@ -106,7 +101,16 @@ func TestDaemonGone(t *testing.T) {
 	if _, err := ex.Run(t.Context(), executor.Spec{Args: []string{"true"}, Workspace: t.TempDir()}); err == nil {
 		t.Error("a run without a daemon")
 	}
-	if err := d.Restart(t.Context()); err != nil { // so that everything can be removed
+	if err := ex.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Restart(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if err := at.open(t, containerd.Config{}).Close(); err != nil {
+		t.Error(err)
+	}
+	if found := census(t, at); len(found) > 0 {
+		t.Errorf("what could not be removed is there after the next executor: %q", found)
 	}
 }

@@ -21,7 +21,8 @@ import (
 // A file system that is mounted below the source of a mount is as read-only as the source, although everybody may write
 // to it on the host.
 func TestMountBelowMount(t *testing.T) {
-	socket := daemon(t)
+	t.Parallel()
+	ex := usual(t)
 	source := filepath.Join(shortDir(t), "source")
 	below := filepath.Join(source, "below")
 	if err := os.MkdirAll(below, 0o755); err != nil {
@@ -38,7 +39,6 @@ func TestMountBelowMount(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(below, "seen"), []byte("seen"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ex := open(t, socket, containerd.Config{Root: containerd.Root{Reads: hostReads}})
 	result, err := ex.Run(t.Context(), executor.Spec{
 		Args: []string{"sh", "-c", "cat /data/below/seen; echo bad > /data/below/written"}, Workspace: t.TempDir(),
 		Mounts: []executor.Mount{{Source: source, Target: "/data"}},
@@ -57,8 +57,9 @@ func TestMountBelowMount(t *testing.T) {
 // What remains of a box that waited is removed beside the next run: its processes are dead when Run returns, and Close
 // waits for the rest.
 func TestWarmBoxIsBuried(t *testing.T) {
-	socket := daemon(t)
-	ex := open(t, socket, containerd.Config{Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2}})
+	t.Parallel()
+	at := daemon(t)
+	ex := at.open(t, containerd.Config{Root: containerd.Root{Reads: hostReads}, Warm: containerd.Warm{Size: 2}})
 	warm := 0
 	for i := 0; warm < 3 && i < 50; i++ {
 		result, err := ex.Run(t.Context(), executor.Spec{Args: []string{"sh", "-c", "sleep 291 & exit 4"},
@@ -75,7 +76,7 @@ func TestWarmBoxIsBuried(t *testing.T) {
 				t.Log(result.Timing)
 			}
 		}
-		for _, p := range processes(t, socket) {
+		for _, p := range processes(t, at) {
 			if strings.Contains(p, "sleep 291") {
 				t.Errorf("alive after Run: %s", p)
 			}
@@ -88,7 +89,7 @@ func TestWarmBoxIsBuried(t *testing.T) {
 	if err := ex.Close(); err != nil {
 		t.Error(err)
 	}
-	if found := census(t, socket, filepath.Join(filepath.Dir(filepath.Dir(socket)), "rt")); len(found) > 0 {
+	if found := census(t, at); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
 }

@@ -145,21 +145,23 @@ func runSeven(t *testing.T, ex *containerd.Executor, identity string) {
 }
 
 func TestArchiveRoot(t *testing.T) {
-	socket := daemon(t)
+	t.Parallel()
+	at := daemon(t)
 	path := archive(t, []file{{"bin/", 0o755, nil}, {"bin/seven", 0o4755, exit7()}})
 	for range 2 { // the second time it is there already
-		ex := open(t, socket, containerd.Config{Root: containerd.Root{Archive: path}})
+		ex := at.open(t, containerd.Config{Root: containerd.Root{Archive: path}})
 		runSeven(t, ex, "sha256:")
 		if err := ex.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if found := census(t, socket, filepath.Join(filepath.Dir(filepath.Dir(socket)), "rt")); len(found) > 0 {
+	if found := census(t, at); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
 }
 
 func TestDirectoryRoot(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(shortDir(t), "root")
 	for _, d := range []string{"proc", "dev", "run", "tmp", "box", ".containment", "bin"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -169,5 +171,5 @@ func TestDirectoryRoot(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bin", "seven"), exit7(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	runSeven(t, open(t, daemon(t), containerd.Config{Root: containerd.Root{Directory: dir}}), dir)
+	runSeven(t, daemon(t).open(t, containerd.Config{Root: containerd.Root{Directory: dir}}), dir)
 }

@@ -258,7 +258,7 @@ func (r *run) work(ctx context.Context) (box.Ending, error) {
 			ExcludeNames: executor.DefaultHidden(),
 		},
 		Stdin: r.spec.Stdin, Stdout: r.spec.Stdout, Stderr: r.spec.Stderr,
-		Ended: func() { r.countCPU(ctx) },
+		Spent: r.spent(), Ended: func() { r.countCPU(ctx) },
 	})
 }
 

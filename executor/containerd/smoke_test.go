@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/evoseal/containment/executor"
-	"github.com/evoseal/containment/executor/containerd"
 )
 
 func TestTrue(t *testing.T) {
-	ex := open(t, daemon(t), containerd.Config{Root: containerd.Root{Reads: hostReads}})
+	t.Parallel()
+	ex := usual(t)
 	t.Log(ex.Capabilities())
 	t.Log(ex.Fingerprint())
 	ws := t.TempDir()

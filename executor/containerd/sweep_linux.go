@@ -99,6 +99,9 @@ func (e *Executor) sweepExecutor(ctx context.Context, rec lease.Record) error {
 			return err
 		}
 	}
+	if identifier(rec.Label) {
+		e.cgroups.forget("/"+rec.Label, keeper(rec.ID))
+	}
 	return removeDirs(rec)
 }
 

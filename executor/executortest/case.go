@@ -30,6 +30,9 @@ type Case struct {
 	// Check returns nil if the executor holds, else an error that matches ErrBreach or ErrInconclusive. It is to be
 	// called only if Needs are promised. Checks may run at the same time, unless one of them is Alone.
 	Check func(ctx context.Context, ex executor.Executor) error
+
+	// once is Check without its control and without asking again.
+	once func(ctx context.Context, ex executor.Executor) error
 }
 
 // alone marks a case that must run by itself.
@@ -46,10 +49,12 @@ func Cases() []Case { return cases() }
 func Prepare() (release func()) { return keepTemplate() }
 
 // Every case ends by itself within deadline, or the watchdog ends it a little later. The first is generous, because a
-// slow machine must not turn into a verdict; the second is for an executor that does not heed its context.
+// slow machine must not turn into a verdict; the second is for an executor that does not heed its context. A payload has
+// patience to reach its attack, and to end by itself if it is to: no case waits for that long on a machine that works.
 const (
-	deadline = 40 * time.Second
+	deadline = 90 * time.Second
 	grace    = 10 * time.Second
+	patience = 30 * time.Second
 )
 
 // watched runs a check under the deadline and returns even if the check does not: C8 says that no path waits for ever,

@@ -76,7 +76,7 @@ func (s *scene) mustNotArrive(box *mailbox, spec executor.Spec) error {
 		return s.breach("the payload reached a listener of the host")
 	}
 	if res.Usage.Wall > 3*time.Second {
-		return s.breach("the refusal took %v", res.Usage.Wall)
+		return s.tooLate("the refusal took %v", res.Usage.Wall)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func dnsReach(s *scene) error {
 		return inconclusive(s.name, "the payload did not say how long the lookup took: %s", describe(res))
 	}
 	if ms, err := strconv.Atoi(took[0]); err != nil || ms > 200 {
-		return s.breach("a refused lookup took %s ms", took[0])
+		return s.tooLate("a refused lookup took %s ms", took[0])
 	}
 	return nil
 }

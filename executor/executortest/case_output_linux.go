@@ -85,37 +85,45 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// holdTime is how long daemons hold a stream: clearly longer than a run may wait for them.
+const holdTime = 2500 * time.Millisecond
+
 // holdPipe ends by the time limit, while daemons still hold the stream that the host reads.
 func holdPipe(s *scene) error {
-	const limit = 500 * time.Millisecond
-	spec := s.spec("forks", forkJob("detach deaf brief wait", 5))
-	spec.Limits.Wall = limit
-	start := time.Now()
-	res, err := s.reach(spec)
+	life := childLife
+	if s.control { // which does wait
+		life = holdTime
+	}
+	spec := s.spec("forks", forkJob("detach deaf wait live="+millis(life), 5))
+	spec.Limits.Wall = 500 * time.Millisecond
+	res, t, err := s.reachWithin(spec)
 	if err != nil {
 		return err
 	}
-	if took := time.Since(start) - res.Timing.Setup; took > limit+late {
-		return s.breach("the result came %v after the start, under a limit of %v", took, limit)
+	if took := t.took - res.Timing.Setup; took > t.limit+late {
+		return s.tooLate("the result came %v after the start, under a limit of %v", took, t.limit)
 	}
 	return s.mustEnd(res, executor.CauseWallTimeout)
 }
 
-// holdPipeExit ends by itself under the same circumstances: C9 says when a run is over. Under the control everything is
-// shorter, since there the wait is certain.
+// holdPipeExit ends by itself under the same circumstances, when it is told to: C9 says when a run is over. Under the
+// control everything is shorter, since there the wait is certain.
 func holdPipeExit(s *scene) error {
-	life, limit := "brief", 1500*time.Millisecond
+	life, limit := holdTime, 1500*time.Millisecond
 	if s.control {
-		life, limit = "moment", 400*time.Millisecond
+		life, limit = 900*time.Millisecond, 300*time.Millisecond
 	}
-	spec := s.spec("forks", forkJob("detach deaf "+life, 5))
+	h, err := s.hold("forks", forkJob("detach deaf live="+millis(life), 5), nil)
+	if err != nil {
+		return err
+	}
 	start := time.Now()
-	res, err := s.reach(spec)
+	res, err := h.release()
 	if err != nil {
 		return err
 	}
 	if took := time.Since(start); took > limit {
-		return s.breach("the leader had ended, and Run waited %v", took)
+		return s.tooLate("the leader had ended, and Run waited %v", took)
 	}
 	return s.mustOK(res)
 }
@@ -155,7 +163,7 @@ func liveSlow(s *scene) error {
 		return err
 	}
 	if took := time.Since(start); took > 12*time.Second {
-		return s.breach("a writer that blocks held the run up for %v", took)
+		return s.tooLate("a writer that blocks held the run up for %v", took)
 	}
 	if res.Stdout.LiveErr == nil || res.Stdout.Total != 700_001 {
 		return s.breach("the cut is not reported (%v), or bytes are lost: %d", res.Stdout.LiveErr, res.Stdout.Total)

@@ -124,7 +124,7 @@ func stdinBlocked(s *scene) error {
 		return err
 	}
 	if took := time.Since(start); took > 5*time.Second {
-		return s.breach("Run waited %v for a reader that does not return", took)
+		return s.tooLate("Run waited %v for a reader that does not return", took)
 	}
 	return s.mustOK(res)
 }

@@ -116,7 +116,7 @@ func wsSpecial(s *scene) error {
 			return verdict
 		}
 		if took := time.Since(start); took > 5*time.Second {
-			return s.breach("a %s held the copy up for %v", name, took)
+			return s.tooLate("a %s held the copy up for %v", name, took)
 		}
 		if err := os.Remove(path); err != nil {
 			return s.fault(err)

@@ -106,7 +106,7 @@ func (c control) execute(ctx context.Context, spec executor.Spec, dirs controlDi
 		cmd.Env = append(os.Environ(), spec.Environ(dirs.home, dirs.tmp)...)
 		cmd.Stdin = spec.Stdin
 		cmd.Stdout, cmd.Stderr = tee(&out, spec.Stdout), tee(&errs, spec.Stderr)
-		cmd.WaitDelay = 5 * time.Second
+		cmd.WaitDelay = 3 * time.Second
 		return cmd.Run()
 	})
 	res := &executor.Result{ExitCode: -1, Usage: executor.Usage{Wall: time.Since(start)}}

@@ -12,6 +12,8 @@
 //   - The capabilities are promised: the attack must be contained.
 //   - They are not: a run that requires them must be refused with [executor.ErrUnsupported], and nothing may start.
 //
+// [RunAgain] does the same with the cases that a difference between two arrangements of one executor touches.
+//
 // Each passed case records the test attribute "outcome" with "contained" or "refused", so that `go test -json` yields
 // the table of this host.
 //
@@ -23,6 +25,10 @@
 // failure and never a pass. The verdict itself is taken on the host: digests of files, accept logs of listeners, sweeps
 // of /proc, secrets that come out. Secrets are fresh random values and reach neither an argument list nor, unless the
 // case is about that, an environment.
+//
+// A busy machine is no verdict. An attack that hits a window may miss it a few times under the control, a payload that
+// met its time limit before its attack gets more, and a result that is late, with nothing else wrong, is asked for again:
+// an executor that waits where it must not is late each time.
 //
 // # Errors
 //

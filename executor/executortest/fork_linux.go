@@ -18,16 +18,19 @@ import (
 // childPlan says what a forked child does. Every child ends by itself: an attack that is not contained must not outlive
 // the suite for long.
 type childPlan struct {
-	detach   bool             // own session, forked twice, so that the leader is not its parent
-	deaf     bool             // SIGTERM, SIGHUP and every other signal that can be blocked is
-	closeStd bool             // holds none of the leader's standard streams
-	readyFD  int              // gets one byte when the child is up; 0: nobody waits
-	burnCPU  syscall.Timespec // uses this much processor time
-	touch    uintptr          // writes to every page of this much memory
-	sleep    syscall.Timespec // and then waits
-	burned   syscall.Timespec // scratch of the child
-	allMask  uint64
-	byteOut  byte
+	detach    bool             // own session, forked twice, so that the leader is not its parent
+	deaf      bool             // SIGTERM, SIGHUP and every other signal that can be blocked is
+	closeStd  bool             // holds none of the leader's standard streams
+	readyFD   int              // gets one byte when the child is up; 0: nobody waits
+	burnCPU   syscall.Timespec // uses this much processor time
+	touch     uintptr          // writes to every page of this much memory
+	touchedFD int              // gets one byte when it has; 0: nobody waits
+	heldFD    int              // and then it waits for the end of this pipe
+	releaseFD int              // the parent's end of that
+	sleep     syscall.Timespec // and then waits
+	burned    syscall.Timespec // scratch of the child
+	allMask   uint64
+	byteOut   byte
 }
 
 // fork starts one child that follows the plan. The parent reaps the intermediate process of a detached one.
@@ -90,6 +93,7 @@ func childMain(c *childPlan, old *uint64) {
 	}
 	childBurn(c)
 	childTouch(c)
+	childHeld(c)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&c.sleep)), 0, 0)
 	rawExit(0)
 }
@@ -119,6 +123,21 @@ func childTouch(c *childPlan) {
 	if errno != 0 {
 		rawExit(3)
 	}
+}
+
+// childHeld keeps what it has until the parent has seen that all the others have theirs.
+//
+//go:nosplit
+//go:norace
+func childHeld(c *childPlan) {
+	if c.touchedFD == 0 {
+		return
+	}
+	out := uintptr(unsafe.Pointer(&c.byteOut))
+	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(c.touchedFD), out, 1)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.touchedFD), 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.releaseFD), 0, 0) // or there would be no end
+	_, _, _ = syscall.RawSyscall(syscall.SYS_READ, uintptr(c.heldFD), out, 1)
 }
 
 //go:nosplit

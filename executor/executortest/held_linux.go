@@ -44,7 +44,7 @@ func (s *scene) hold(payload string, j job, tune func(*executor.Spec)) (*held, e
 		defer close(h.done)
 		h.res, h.err = s.ex.Run(ctx, spec)
 	}()
-	if !eventually(15*time.Second, h.ready) || h.over() && !h.atAttack() {
+	if !eventually(patience, h.ready) || h.over() && !h.atAttack() {
 		h.stop()
 		return nil, inconclusive(s.name, "the payload did not reach its attack: %s", h.describe())
 	}

@@ -23,8 +23,8 @@ type inventory struct {
 }
 
 // takeInventory looks at everything that runs could leave behind. tag is part of the label and of the arguments of the
-// runs; places are directories in which an executor keeps things.
-func takeInventory(tag string, places []string) inventory {
+// runs; places are directories in which an executor keeps things, groups those cgroups.
+func takeInventory(tag string, places, groups []string) inventory {
 	inv := inventory{names: map[string]bool{}, numbers: map[string]int{
 		"goroutines":        runtime.NumGoroutine(),
 		"open descriptors":  len(entryNames("/proc/self/fd")),
@@ -44,12 +44,42 @@ func takeInventory(tag string, places []string) inventory {
 		if err != nil {
 			return fs.SkipDir
 		}
-		if d.IsDir() && forRuns(d.Name(), tag) {
+		if d.IsDir() && forRuns(d.Name(), tag) && besideRuns(p, groups) {
 			inv.names[p] = true
 		}
 		return nil
 	})
 	return inv
+}
+
+// besideRuns reports whether a cgroup lies in one of those in which this executor makes its runs', with or without the
+// name of a hierarchy in front. Deeper down in others are those of other programs that use this library.
+func besideRuns(path string, groups []string) bool {
+	rel := strings.TrimPrefix(path, "/sys/fs/cgroup/")
+	_, below, _ := strings.Cut(rel, "/")
+	return slices.Contains(groups, filepath.Dir("/"+rel)) || slices.Contains(groups, filepath.Dir("/"+below))
+}
+
+// runGroups learns in which cgroups a run's own lie: all that are above the one of its payload, as the host sees it, and
+// the root of each hierarchy.
+func runGroups(s *scene) (groups []string, err error) {
+	h, err := s.hold("hold", job{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, pid := range s.payloadPids() {
+		text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		for line := range strings.Lines(string(text)) { // number:controllers:path
+			if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 {
+				for dir := f[2]; dir != "/"; {
+					dir = filepath.Dir(dir)
+					groups = append(groups, dir)
+				}
+			}
+		}
+	}
+	_, err = h.release()
+	return append(groups, "/"), err
 }
 
 // forRuns recognises a name that an executor gave, among everything else that happens in a shared place: it holds the

@@ -5,6 +5,8 @@
 package executortest
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,23 +148,26 @@ func touchPayload(p *payload) {
 	p.say("touched", strconv.FormatInt(p.job.N, 10))
 }
 
-// touchTreePayload has four children that hold N bytes each at the same time.
+// touchTreePayload has four children that hold N bytes each at the same time, however long each needs to get them.
 func touchTreePayload(p *payload) {
-	plan := &childPlan{touch: uintptr(p.job.N), sleep: syscall.NsecToTimespec(int64(800 * time.Millisecond))}
+	touched, theirs, err := os.Pipe()
+	hold, ours, err2 := os.Pipe()
+	if err := errors.Join(err, err2); err != nil {
+		p.die(err.Error())
+	}
+	plan := &childPlan{
+		touch: uintptr(p.job.N), touchedFD: int(theirs.Fd()), heldFD: int(hold.Fd()), releaseFD: int(ours.Fd()),
+	}
 	p.reached()
 	for range 4 {
 		if err := plan.fork(); err != nil {
 			p.die(err.Error())
 		}
 	}
-	held := 0
-	for range 4 {
-		var status syscall.WaitStatus
-		if _, err := syscall.Wait4(-1, &status, 0, nil); err == nil && status.Exited() && status.ExitStatus() == 0 {
-			held++
-		}
-	}
-	p.say("held", strconv.Itoa(held))
+	_ = theirs.Close()
+	all, _ := io.ReadAll(touched) // it ends when each of them has said so or is dead
+	_ = ours.Close()
+	p.say("held", strconv.Itoa(len(all)))
 }
 
 // oomChildPayload has a child that takes too much, and ends with success whatever became of it.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -33,6 +34,9 @@ func forksPayload(p *payload) {
 		p.die(err.Error())
 	}
 	plan := plannedChild(has, int(w.Fd()))
+	if life := lifeOf(p.job); life > 0 {
+		plan.sleep = syscall.NsecToTimespec(int64(life))
+	}
 	started, refused := 0, error(nil)
 	for range p.job.N {
 		if refused = plan.fork(); refused != nil {
@@ -58,6 +62,14 @@ func forksPayload(p *payload) {
 	p.wait()
 }
 
+// lifeOf is what a job says about how long children live, as "live=" and a number of milliseconds among its words.
+func lifeOf(j job) time.Duration {
+	_, rest, _ := strings.Cut(j.Name, "live=")
+	number, _, _ := strings.Cut(rest, " ")
+	ms, _ := strconv.Atoi(number)
+	return time.Duration(ms) * time.Millisecond
+}
+
 // plannedChild turns the words of a job into what each child does.
 func plannedChild(has func(string) bool, readyFD int) *childPlan {
 	plan := &childPlan{
@@ -67,10 +79,6 @@ func plannedChild(has func(string) bool, readyFD int) *childPlan {
 	switch {
 	case has("short"):
 		plan.sleep = syscall.NsecToTimespec(int64(time.Millisecond))
-	case has("moment"):
-		plan.sleep = syscall.NsecToTimespec(int64(600 * time.Millisecond))
-	case has("brief"):
-		plan.sleep = syscall.NsecToTimespec(int64(2 * time.Second))
 	case has("burn"):
 		plan.burnCPU, plan.sleep = syscall.NsecToTimespec(int64(5*time.Second)), syscall.Timespec{}
 	}

@@ -4,6 +4,7 @@ package executortest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/evoseal/containment/executor"
@@ -14,18 +15,48 @@ import (
 // with supervisor-kill, which starts the calling test once more in a child process and kills that process in the middle
 // of a run. All other subtests are parallel, and newExecutor is called by several of them at a time.
 //
+// Most cases wait most of the time, so the flag -parallel may well be several times the number of processors.
+//
 // There is no way to leave a case out. An executor that cannot hold a capability does not promise it; the case then
 // demands that it refuses.
 func Run(t *testing.T, newExecutor func(*testing.T) executor.Executor) {
 	t.Helper()
+	run(t, newExecutor, everyNeed)
+}
+
+// RunAgain is for another arrangement of an executor that has passed Run: on a host that lacks something, or with a
+// setting that changes how some promises are kept. It runs the cases that need one of the capabilities that are kept
+// otherwise there, or not at all, and if basics is set those that need none, too. It proves nothing about the others.
+func RunAgain(
+	t *testing.T, differs executor.Capability, basics bool, newExecutor func(*testing.T) executor.Executor,
+) {
+	t.Helper()
+	run(t, newExecutor, touched(differs, basics))
+}
+
+// everyNeed and touched say which needs are asked for.
+func everyNeed(executor.Capability) bool { return true }
+
+func touched(differs executor.Capability, basics bool) func(executor.Capability) bool {
+	return func(needs executor.Capability) bool { return needs&differs != 0 || needs == 0 && basics }
+}
+
+// casesWith are the cases whose needs are asked for.
+func casesWith(wanted func(needs executor.Capability) bool) []Case {
+	return slices.DeleteFunc(Cases(), func(c Case) bool { return !wanted(c.Needs) })
+}
+
+// run runs the cases whose needs are asked for.
+func run(t *testing.T, newExecutor func(*testing.T) executor.Executor, wanted func(needs executor.Capability) bool) {
+	t.Helper()
 	if supervised(t, newExecutor) {
 		return
 	}
-	all := Cases()
+	all := casesWith(wanted)
 	if len(all) == 0 {
-		t.Fatal("executortest: there are no cases for this system, so nothing was proven")
+		t.Fatal("executortest: there are no such cases for this system, so nothing was proven")
 	}
-	t.Cleanup(keepTemplate()) // the parallel subtests run when Run has returned
+	t.Cleanup(keepTemplate()) // the parallel subtests run when this function has returned
 	for _, c := range all {
 		t.Run(c.Name, func(t *testing.T) {
 			if !c.Alone {
@@ -34,7 +65,9 @@ func Run(t *testing.T, newExecutor func(*testing.T) executor.Executor) {
 			judge(t, c, newExecutor(t))
 		})
 	}
-	t.Run(supervisorKill, func(t *testing.T) { judgeSupervisorKill(t, newExecutor) })
+	if wanted(executor.TreeKilled) {
+		t.Run(supervisorKill, func(t *testing.T) { judgeSupervisorKill(t, newExecutor) })
+	}
 }
 
 // judge fails the subtest unless the executor holds the case, and records how it does.

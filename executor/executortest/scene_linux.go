@@ -109,13 +109,14 @@ func (s *scene) setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// spec asks for one payload with one job. The wall limit is short, because a payload that hangs is a finding.
+// spec asks for one payload with one job. A payload that hangs is a finding, so the wall limit is no longer than what a
+// busy machine may need.
 func (s *scene) spec(payload string, j job) executor.Spec {
 	return executor.Spec{
 		Args:      []string{"./" + payloadName, marker, payload, s.tag},
 		Workspace: s.ws,
 		Stdin:     bytes.NewReader(s.jobLine(j)),
-		Limits:    executor.Limits{Wall: 15 * time.Second},
+		Limits:    executor.Limits{Wall: patience},
 	}
 }
 
@@ -161,26 +162,37 @@ func (s *scene) reach(spec executor.Spec) (*executor.Result, error) {
 // reachInTime is reach for a payload that its time limit is to end in the middle of its attack. One that met the limit
 // before that gets more time, since a slow machine is no verdict.
 func (s *scene) reachInTime(spec executor.Spec) (*executor.Result, error) {
+	res, _, err := s.reachWithin(spec)
+	return res, err
+}
+
+// timed is a run under a time limit, and how long Run took for it.
+type timed struct{ limit, took time.Duration }
+
+// reachWithin is reachInTime that also says under which time limit the payload got there.
+func (s *scene) reachWithin(spec executor.Spec) (*executor.Result, timed, error) {
 	var input []byte
 	if spec.Stdin != nil {
 		var err error
 		if input, err = io.ReadAll(spec.Stdin); err != nil {
-			return nil, s.fault(err)
+			return nil, timed{}, s.fault(err)
 		}
 	}
 	for {
 		if spec.Stdin != nil {
 			spec.Stdin = bytes.NewReader(input) // a fresh one: somebody may still hold the last
 		}
+		start := time.Now()
 		res, err := s.run(spec)
+		took := timed{spec.Limits.Wall, time.Since(start)}
 		if err != nil {
-			return nil, err
+			return nil, took, err
 		}
 		verdict := s.mustReach(res)
-		if verdict == nil || res.Cause != executor.CauseWallTimeout || spec.Limits.Wall > deadline/10 {
-			return res, verdict
+		if verdict == nil || res.Cause != executor.CauseWallTimeout || spec.Limits.Wall >= patience {
+			return res, took, verdict
 		}
-		spec.Limits.Wall *= 4
+		spec.Limits.Wall = min(4*spec.Limits.Wall, patience)
 	}
 }
 
@@ -196,6 +208,11 @@ func (s *scene) mustReach(res *executor.Result) error {
 // breach reports what was seen on the host.
 func (s *scene) breach(format string, args ...any) error {
 	return &Breach{Case: s.name, Detail: fmt.Sprintf(format, args...)}
+}
+
+// tooLate is breach where nothing is wrong but the time that something took.
+func (s *scene) tooLate(format string, args ...any) error {
+	return &Breach{Case: s.name, Detail: fmt.Sprintf(format, args...), late: true}
 }
 
 // fault reports that the scene itself could not be set up.

@@ -45,6 +45,28 @@ func TestCasesAreWellFormed(t *testing.T) {
 	}
 }
 
+// What runs again for a difference is what it touches: no case about something else, and none of those that stand between.
+func TestCasesOfADifference(t *testing.T) {
+	t.Parallel()
+	if got, want := len(casesWith(everyNeed)), len(Cases()); got != want {
+		t.Errorf("Run runs %d cases of %d", got, want)
+	}
+	for _, basics := range []bool{false, true} {
+		names := map[string]bool{}
+		for _, c := range casesWith(touched(executor.NetworkOff|executor.CPUBounded, basics)) {
+			names[c.Name] = true
+		}
+		for name, want := range map[string]bool{
+			"tcp": true, "path-unix": true, "cpu-one": true, "exit-0": basics, "art-link": basics,
+			"call-vsock": false, "read-secret": false, "daemon": false,
+		} {
+			if names[name] != want {
+				t.Errorf("basics %v: %s is among them: %v, want %v", basics, name, names[name], want)
+			}
+		}
+	}
+}
+
 // Callers filter and reorder the list.
 func TestCasesIsTheCallers(t *testing.T) {
 	t.Parallel()
@@ -193,5 +215,20 @@ func TestControl(t *testing.T) {
 	weak := attack("weak", "", 0, func(*scene) error { return nil })
 	if err := weak.Control(t.Context()); !errors.Is(err, ErrInconclusive) {
 		t.Errorf("an attack without effect has a control: %v", err)
+	}
+}
+
+// A cgroup counts where the executor makes those of its runs, in every hierarchy, and nowhere else.
+func TestBesideRuns(t *testing.T) {
+	t.Parallel()
+	groups := []string{"/", "/user", "/user/me"}
+	for path, want := range map[string]bool{
+		"/sys/fs/cgroup/containment-a": true, "/sys/fs/cgroup/memory/containment-a": true,
+		"/sys/fs/cgroup/user/me/containment-a": true, "/sys/fs/cgroup/pids/user/me/containment-a": true,
+		"/sys/fs/cgroup/pids/other/containment-a": false, "/sys/fs/cgroup/user/me/other/containment-a": false,
+	} {
+		if got := besideRuns(path, groups); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
 	}
 }

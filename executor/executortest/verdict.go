@@ -20,6 +20,8 @@ var (
 type Breach struct {
 	Case   string
 	Detail string
+
+	late bool // the only fault is a time: see confirmed
 }
 
 // Error names the case and what was seen.

@@ -15,7 +15,7 @@ import (
 	"github.com/evoseal/containment/executor/rlimit"
 )
 
-// A command that nobody has read gets a copy of a directory and two seconds.
+// A command that nobody has read gets a copy of a directory and a second.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example-")
@@ -32,7 +32,7 @@ func Example() {
 	result, err := ex.Run(ctx, executor.Spec{
 		Args:      []string{"sh", "-c", "echo started; sleep 60"},
 		Workspace: dir,
-		Limits:    executor.Limits{Wall: 200 * time.Millisecond},
+		Limits:    executor.Limits{Wall: time.Second},
 		Require:   executor.CleanEnv | executor.OutputBounded,
 	})
 	if err != nil {

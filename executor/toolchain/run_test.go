@@ -25,9 +25,15 @@ func eachExecutor(t *testing.T, f func(t *testing.T, ex executor.Executor)) {
 	eachExecutorWith(t, false, f)
 }
 
+// From here on a test is parallel: a run has one processor and most of its time is a compiler's. What depends on this
+// process's environment, as the search for a toolchain does, comes before.
 func eachExecutorWith(t *testing.T, chmod bool, f func(t *testing.T, ex executor.Executor)) {
+	t.Parallel()
 	for _, x := range executors {
-		t.Run(x.name, func(t *testing.T) { f(t, x.make(t, chmod)) })
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, x.make(t, chmod))
+		})
 	}
 }
 

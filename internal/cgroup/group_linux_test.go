@@ -179,7 +179,7 @@ func TestRemovePopulated(t *testing.T) {
 	if err := g.Remove(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("removal of a populated group: %v", err)
 	}
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("Remove took %v", took)
 	}
 	if err := errors.Join(g.Kill(t.Context()), g.Remove(t.Context()), g.Remove(t.Context())); err != nil {

@@ -32,7 +32,7 @@ var withoutRace = map[string]string{
 	"internal/deptest":            ".",
 	"internal/gate":               ".",
 	"rollback/internal/crashtest": ".",
-	"rollback/rollbacktest":       "^TestMutants$",
+	"rollback/rollbacktest":       "^Test(Mutants|Plain|Foils)$",
 	// These start real executors; what goes on beside a run has tests with others.
 	"isolation": "^TestVerify(Proves|Refuses|Survives|Remembers|TakesTurns|KnowsWrappers)|^TestReal|^TestHostileVariant$" +
 		"|^TestClaim(Guards|NoHostSecrets)|^TestKilledWhileAVariantRuns$",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,15 +127,23 @@ func TestKillUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = cmd.Wait() }()
-	time.Sleep(100 * time.Millisecond)
+	list := func() []string {
+		out, _ := exec.Command("ps", "-u", fmt.Sprint(freeUID+2), "-o", "stat=").Output()
+		return slices.Collect(strings.Lines(string(out)))
+	}
+	for deadline := time.Now().Add(20 * time.Second); len(list()) < 3 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if n := len(list()); n < 3 {
+		t.Fatalf("%d processes have started, of 3", n)
+	}
 	if err := supervise.KillUser(t.Context(), freeUID+2); err != nil {
 		t.Error(err)
 	}
 	if err := supervise.KillUser(t.Context(), 0); err == nil {
 		t.Error("KillUser(0) did not refuse")
 	}
-	out, _ := exec.Command("ps", "-u", fmt.Sprint(freeUID+2), "-o", "stat=").Output()
-	for line := range strings.Lines(string(out)) {
+	for _, line := range list() {
 		if !strings.HasPrefix(line, "Z") {
 			t.Errorf("alive: %q", line)
 		}

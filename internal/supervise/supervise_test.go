@@ -140,17 +140,22 @@ func TestTreeDies(t *testing.T) {
 		name, script string
 		kill         bool
 	}{
-		{"leader ends", `setsid sh -c 'echo $$; trap "" TERM HUP; sleep 100 & wait' & read x <&- ; sleep 0.2; exit 3`, false},
-		{"killed", `setsid sh -c 'echo $$; trap "" TERM HUP; sleep 100 & wait' & sleep 100`, true},
+		{"leader ends", `until [ -e up ]; do sleep 0.01; done; exit 3`, false},
+		{"killed", `sleep 100`, true},
 	} {
 		start := time.Now()
-		events, out := run(t, shell(tc.script), func(p *supervise.Process) {
-			if tc.kill {
-				time.Sleep(300 * time.Millisecond)
-				p.Kill()
+		job := shell(`setsid sh -c 'trap "" TERM HUP; echo $$; : >up; sleep 100 & wait' & ` + tc.script)
+		job.Dir = t.TempDir()
+		up := filepath.Join(job.Dir, "up")
+		events, out := run(t, job, func(p *supervise.Process) {
+			for end := time.Now().Add(20 * time.Second); tc.kill && time.Now().Before(end); time.Sleep(time.Millisecond) {
+				if _, err := os.Stat(up); err == nil {
+					p.Kill()
+					return
+				}
 			}
 		})
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > 50*time.Second {
 			t.Errorf("%s: took %v", tc.name, d)
 		}
 		if len(out) == 0 {

@@ -29,8 +29,8 @@ func captureCases() []Case {
 // captureSizes mixes small files with files of each order of magnitude, and one byte to each side of a power of two: where
 // stores collect, split and pass on. The contents cannot be compressed, and no two are alike.
 func captureSizes(s *scene) {
-	sizes := []int{0, 1, 9, 100, 20 << 20, 16<<20 + 1}
-	for bits := 10; bits <= 22; bits++ {
+	sizes := []int{0, 1, 9, 100, 1<<21 + 1, 1<<22 + 1, 16<<20 + 1}
+	for bits := 10; bits <= 20; bits++ {
 		sizes = append(sizes, 1<<bits-1, 1<<bits, 1<<bits+1, 1<<bits+1<<(bits-1))
 	}
 	source := rand.NewChaCha8([32]byte{77})

@@ -133,16 +133,19 @@ func flock(ctx context.Context, path string, flags int) (unlock func(), err erro
 	}
 }
 
-// lockByName is the defect that no crash survives.
+// lockByName is the defect that no crash survives. It does not wait for long: nobody will remove the file.
 func (p *plain) lockByName(ctx context.Context) (unlock func(), err error) {
-	for ctx.Err() == nil {
+	for range 300 {
 		f, err := os.OpenFile(p.dir+"/lock", os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			return func() { _, _ = f.Close(), os.Remove(p.dir+"/lock") }, nil
 		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		time.Sleep(time.Millisecond)
 	}
-	return nil, ctx.Err()
+	return nil, errors.New("the lock file exists")
 }
 
 // put stores bytes under their hash, whole or not at all.

@@ -201,6 +201,7 @@ func (p *plain) Restore(ctx context.Context, id rollback.ID, tree string) (*roll
 // restore brings the tree to the checkpoint. With a safety checkpoint it goes on where a dead process stopped.
 func (p *plain) restore(ctx context.Context, id, safety rollback.ID, tree string) (*rollback.Restoration, error) {
 	r := &rollback.Restoration{Tree: tree, To: id, Safety: safety, Recovered: !safety.IsZero()}
+	begin := time.Now()
 	list, m, sc, err := p.prepare(ctx, id, tree)
 	if err != nil {
 		return nil, err
@@ -213,8 +214,8 @@ func (p *plain) restore(ctx context.Context, id, safety rollback.ID, tree string
 		}
 		r.Safety = c.ID
 	}
-	if p.d == unlinksChanged {
-		time.Sleep(2 * time.Millisecond)
+	if p.d == unlinksChanged { // as long as the rest, so that as many edits fall into it, however fast the machine is
+		time.Sleep(max(2*time.Millisecond, time.Since(begin)))
 	}
 	ctx = context.WithoutCancel(ctx)
 	a := applier{plain: p, ctx: ctx, r: r, sc: sc, m: m, tree: tree}

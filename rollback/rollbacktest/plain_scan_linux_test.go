@@ -15,7 +15,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -270,8 +269,11 @@ func (sc *scanner) file(rel string, e *entry, listed fs.FileInfo) error {
 		}
 		defer func() { cache[sc.dir+key] = e.Data }()
 	}
-	if sc.d == listedSize {
-		time.Sleep(300 * time.Microsecond) // so that its chance comes
+	if sc.d == listedSize && sc.store && !sc.safety {
+		until(func() bool {
+			info, err := os.Lstat(sc.root + "/" + rel)
+			return err != nil || info.Size() != listed.Size()
+		})
 	}
 	for range 4 {
 		f, err := os.OpenFile(sc.root+"/"+rel, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -321,8 +323,8 @@ func (sc *scanner) content(f *os.File, e *entry, listed int64) error {
 	if sc.d == listedSize {
 		in = io.LimitReader(f, listed)
 	}
-	if sc.d == noSecondStat {
-		in = &slowReader{f}
+	if sc.d == noSecondStat && sc.store && !sc.safety {
+		in = &slowReader{f: f, last: info.Size() - 1}
 	}
 	data, err := io.ReadAll(in)
 	if err != nil {
@@ -331,14 +333,6 @@ func (sc *scanner) content(f *os.File, e *entry, listed int64) error {
 	e.Size = int64(len(data))
 	e.Data, err = sc.keep(data)
 	return err
-}
-
-// slowReader gives a writer time to be in the middle.
-type slowReader struct{ r io.Reader }
-
-func (s *slowReader) Read(b []byte) (int, error) {
-	time.Sleep(50 * time.Microsecond)
-	return s.r.Read(b[:min(len(b), 256<<10)])
 }
 
 func (sc *scanner) pieces(f *os.File, e *entry, size int64) error {

@@ -130,6 +130,7 @@ func twoProcesses(st starter, s *scene) {
 		theirs = append(theirs, c.ID)
 	}
 	s.close()
+	const rounds = 12
 	for _, pair := range []struct {
 		store string
 		ids   []rollback.ID
@@ -137,11 +138,7 @@ func twoProcesses(st starter, s *scene) {
 		// They end by themselves: what one store leaves to be finished is unknown to the other.
 		a := s.start(st, s.store(), "restores a while", 0, ids...)
 		b := s.start(st, pair.store, "restores a while", 0, pair.ids...)
-		done := make(chan error, 2)
-		for _, w := range []*worker{a, b} {
-			go func() { done <- w.wait() }()
-		}
-		err := errors.Join(<-done, <-done)
+		err := together(rounds, a, b)
 		s.want(err == nil, "two processes restore one tree: %v", err)
 		s.oneOf("after two processes", trees)
 	}

@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +39,9 @@ type job struct {
 	Case        string // ID of the case to run in the worker
 }
 
+// enough is closed in a worker when it has been told to end by itself.
+var enough = make(chan struct{})
+
 // jobs are what a worker can do. Each prints a line when it has done something, and goes on.
 var jobs = map[string]func(context.Context, job, Subject) error{
 	// The tree becomes one of two states, again and again.
@@ -48,15 +53,21 @@ var jobs = map[string]func(context.Context, job, Subject) error{
 			fmt.Println("restored")
 		}
 	},
+	// The same, until it is told to end.
 	"restores a while": func(ctx context.Context, j job, s Subject) error {
-		for begin := time.Now(); time.Since(begin) < 1500*time.Millisecond; {
+		for {
 			for _, id := range j.IDs {
 				if _, err := s.Restore(ctx, id, j.Tree); err != nil {
 					return err
 				}
 			}
+			fmt.Println("restored")
+			select {
+			case <-enough:
+				return nil
+			default:
+			}
 		}
-		return nil
 	},
 	// A file counts, and each number is a checkpoint.
 	"checkpoints": func(ctx context.Context, j job, s Subject) error {
@@ -118,6 +129,9 @@ func working(t *testing.T, open Open) bool {
 		return false
 	}
 	go func() { // a worker does not outlive who started it
+		if _, err := os.Stdin.Read(make([]byte, 1)); err == nil {
+			close(enough)
+		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(exitInconclusive)
 	}()
@@ -170,7 +184,7 @@ type worker struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Scanner
 	stderr strings.Builder
-	stdin  io.Closer
+	stdin  io.WriteCloser
 }
 
 // starter starts the calling test once more.
@@ -199,6 +213,36 @@ func (st starter) start(j job, attr *syscall.SysProcAttr) (*worker, error) {
 	}
 	w.lines = bufio.NewScanner(out)
 	return w, w.cmd.Start()
+}
+
+// together lets workers do their jobs at the same time and then end. When all are at work they do so a number of times
+// together, and each at least once: a lock is not always fair.
+func together(times int64, workers ...*worker) error {
+	var left atomic.Int64
+	left.Store(times)
+	var begun, ready sync.WaitGroup
+	done := make(chan error, len(workers))
+	begun.Add(len(workers))
+	ready.Add(len(workers))
+	for _, w := range workers {
+		go func() {
+			w.lines.Scan()
+			begun.Done()
+			begun.Wait()
+			for w.lines.Scan() && left.Add(-1) > 0 {
+				continue
+			}
+			ready.Done()
+			ready.Wait() // the others are not left alone before they are done
+			_, err := w.stdin.Write([]byte("."))
+			done <- errors.Join(w.wait(), err)
+		}()
+	}
+	var all []error
+	for range workers {
+		all = append(all, <-done)
+	}
+	return errors.Join(all...)
 }
 
 // wait returns what the worker said of its end.

@@ -20,8 +20,8 @@ func OutputCostsNoMemory(t *testing.T, ex executor.Executor) {
 		limits executor.Limits
 		live   io.Writer
 	}{
-		{"killed at 1 MiB", executor.Limits{Wall: 2 * time.Second, Output: 1 << 20}, nil},
-		{"2 seconds below the limit", executor.Limits{Wall: 2 * time.Second, CPU: time.Minute, Output: 1 << 40}, nil},
+		{"killed at 1 MiB", executor.Limits{Wall: time.Minute, Output: 1 << 20}, nil},
+		{"below the limit", executor.Limits{Wall: 600 * time.Millisecond, CPU: time.Minute, Output: 1 << 40}, nil},
 		{"slow live writer", executor.Limits{Wall: time.Second, CPU: time.Minute, Output: 1 << 40}, slowWriter{}},
 	} {
 		runtime.GC()

@@ -4,6 +4,7 @@ package runtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,12 +23,23 @@ const hostVariable = "CONTAINMENT_TEST_STATE"
 type Open func(ctx context.Context, state string) (Executor, error)
 
 // Main is what TestMain calls first. In a re-executed test binary it is the host program of [HostKilled], which keeps runs
-// under way until it is killed.
+// under way until it is killed. In any other it lets more tests run at a time than there are processors, unless the caller
+// has chosen a number: most of them wait for something most of the time.
 func Main(open Open) {
-	state := os.Getenv(hostVariable)
-	if state == "" {
-		return
+	if state := os.Getenv(hostVariable); state != "" {
+		host(open, state)
 	}
+	older()
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen && flag.Set("test.parallel", "8") != nil {
+		os.Exit(2)
+	}
+}
+
+// host never returns.
+func host(open Open, state string) {
 	ctx := context.Background()
 	ex, err := open(ctx, state)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ const daemons = `for i in 1 2 3; do setsid sh -c 'trap "" TERM HUP INT; sleep 30
 // or goroutine behind. It closes the executor. Children that stay are somebody else's.
 func NothingIsLeft(t *testing.T, ex Executor, state string, runs int, stay ...string) {
 	t.Helper()
+	older()
 	workspace := t.TempDir()
 	if err := os.WriteFile(filepath.Join(workspace, "a"), []byte("a"), 0o644); err != nil {
 		t.Fatal(err)
@@ -52,9 +55,16 @@ func NothingIsLeft(t *testing.T, ex Executor, state string, runs int, stay ...st
 	}
 	runtime.GC()
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
-	for i := range runs {
-		one(i)
+	var turn atomic.Int64
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for i := turn.Add(1) - 1; i < int64(runs); i = turn.Add(1) - 1 {
+				one(int(i))
+			}
+		})
 	}
+	workers.Wait()
 	settle(t, "goroutines", goroutines, runtime.NumGoroutine)
 	settle(t, "descriptors", files, func() int { runtime.GC(); return openFiles(t) })
 	TracesGone(t, state)
@@ -96,7 +106,7 @@ func openFiles(t *testing.T) int {
 func settle(t *testing.T, what string, want int, count func() int) {
 	t.Helper()
 	got := count()
-	for range 50 {
+	for range 500 {
 		if got <= want {
 			return
 		}

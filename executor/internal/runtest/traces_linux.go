@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,6 +18,7 @@ import (
 // empty of runs at the end.
 func StateDir(t testing.TB) string {
 	t.Helper()
+	older()
 	dir, err := os.MkdirTemp("", "containment-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +76,9 @@ func traces(t testing.TB, state string) (found []string) {
 	return append(found, runGroups(state)...)
 }
 
-// older are the cgroups of runs that were there before this process: somebody else's to remove.
-var older = listGroups()
+// older are the cgroups of runs that were there before the tests: somebody else's to remove. They are not looked for when
+// the package is initialised, because every payload of the conformance suite is this program and would look, too.
+var older = sync.OnceValue(listGroups)
 
 // runGroups lists the cgroups of runs that stay. Tests of other packages may have runs at the same time; theirs go, or
 // have a lease elsewhere, for the next executor there.
@@ -87,7 +90,7 @@ func runGroups(state string) (stay []string) {
 		leases = slices.DeleteFunc(append(leases, inMemory...), ours)
 		return len(leases) > 0
 	}
-	stay = slices.DeleteFunc(listGroups(), func(dir string) bool { return slices.Contains(older, dir) || foreign(dir) })
+	stay = slices.DeleteFunc(listGroups(), func(dir string) bool { return slices.Contains(older(), dir) || foreign(dir) })
 	for i := 0; i < 40 && len(stay) > 0; i++ {
 		time.Sleep(50 * time.Millisecond)
 		now := listGroups()

@@ -103,18 +103,22 @@ func TestStoreAndGet(t *testing.T) {
 // the table. All pairs of sizes follow one another.
 func TestSizesAroundTheBuffer(t *testing.T) {
 	t.Parallel()
-	sizes := []int{1, 1000, bufferLen / 3, bufferLen/2 - 100, bufferLen/2 + 100, bufferLen - 100, bufferLen + 100, 3 * bufferLen}
+	sizes := []int{1, bufferLen / 3, bufferLen/2 - 100, bufferLen/2 + 100, bufferLen - 100, bufferLen + 100, 2*bufferLen + 1}
 	source := rand.NewChaCha8([32]byte{})
 	var blobs [][]byte
-	for _, a := range sizes {
-		for _, b := range sizes {
-			for _, n := range []int{a, b} {
-				blob := make([]byte, n)
-				_, _ = source.Read(blob)
-				blobs = append(blobs, blob)
-			}
+	add := func(n int) {
+		blob := make([]byte, n)
+		_, _ = source.Read(blob)
+		blobs = append(blobs, blob)
+	}
+	for i, a := range sizes { // each size before each other one and before itself, once: a de Bruijn sequence
+		add(a)
+		for _, b := range sizes[i+1:] {
+			add(a)
+			add(b)
 		}
 	}
+	add(sizes[0])
 	d := newDir(t)
 	keys := store(t, open(t, d), Raw, blobs...)
 	s := open(t, d)

@@ -41,7 +41,7 @@ func (g *Generator) Next(ctx context.Context, s *variant.State) (variant.Proposa
 		return p, err
 	}
 	if p.Edits, err = allowlist.ParseSearchReplace([]byte(blocks(text)), s); err != nil {
-		return p, fmt.Errorf("openai: the answer does not fit the surface: %w", err)
+		return p, fmt.Errorf("openai: the answer does not fit the surface, which is %s: %w", names(s.Surface), err)
 	}
 	p.Note = note(g.config.Model, p.Edits)
 	return p, nil
@@ -56,4 +56,17 @@ func note(model string, edits []allowlist.Edit) string {
 	slices.Sort(names)
 	text := model + ": " + strings.Join(names, ", ")
 	return text[:min(len(text), 200)]
+}
+
+// names lists the first files of a surface, so that a model which wants others learns that it may not.
+func names(surface []variant.File) string {
+	const most = 8
+	var all []string
+	for _, f := range surface[:min(len(surface), most)] {
+		all = append(all, fmt.Sprintf("%+q", f.Path))
+	}
+	if n := len(surface) - most; n > 0 {
+		all = append(all, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(all, ", ")
 }

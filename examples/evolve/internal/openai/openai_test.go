@@ -308,3 +308,32 @@ func TestConfig(t *testing.T) {
 		t.Errorf("a prompt that is too large: %v, spent %+v", err, p.Usage)
 	}
 }
+
+// TestPlain: what go test prints as JSON is shown as text, and other output as it is.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	s := state()
+	s.Baseline = `{"Action":"run","Package":"src","Test":"TestScore"}
+{"Action":"output","Package":"src","Test":"TestScore","Output":"=== RUN   TestScore\n"}
+{"Action":"output","Package":"src","Test":"TestScore","Output":"    score_test.go:7: got \"1\"\n"}
+{"Action":"output","Package":"src","Test":"TestScore","Output":"--- FAIL: TestScore (0.00s)\n"}
+{"Action":"fail","Package":"src","Test":"TestScore","Elapsed":0}
+{"a": 1}
+{"cut`
+	var got struct{ Messages []struct{ Content string } }
+	g := serve(t, openai.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Error(err)
+		}
+		io.WriteString(w, answer(good, "stop"))
+	})
+	if _, err := g.Next(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(got.Messages[1].Content, "They print:\n\n")
+	shown, _, _ := strings.Cut(after, "\n\nVariant")
+	want := "```\n    score_test.go:7: got \"1\"\n--- FAIL: TestScore (0.00s)\n{\"a\": 1}\n{\"cut\n```"
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
+}

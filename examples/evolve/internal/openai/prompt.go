@@ -3,6 +3,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -43,7 +44,7 @@ func prompt(s *variant.State) []message {
 		fmt.Fprintf(&b, ":\n\n```\n%s\n```\n\n", strings.TrimSuffix(f.Content, "\n"))
 	}
 	if s.Baseline != "" {
-		fmt.Fprintf(&b, "The tests of this program do not pass. They print:\n\n```\n%s\n```\n\n", end(s.Baseline, 8<<10))
+		fmt.Fprintf(&b, "The tests of this program do not pass. They print:\n\n```\n%s\n```\n\n", end(plain(s.Baseline), 8<<10))
 	}
 	for _, p := range s.History {
 		fmt.Fprintf(&b, "Variant %d %s", p.Iteration, fate(p))
@@ -51,7 +52,7 @@ func prompt(s *variant.State) []message {
 			fmt.Fprintf(&b, "\n  %s", end(r, 500))
 		}
 		if p.Output != "" && !p.Accepted {
-			fmt.Fprintf(&b, "\n  it printed: %s", strings.ReplaceAll(end(p.Output, 1000), "\n", "\n    "))
+			fmt.Fprintf(&b, "\n  it printed: %s", strings.ReplaceAll(end(plain(p.Output), 1000), "\n", "\n    "))
 		}
 		b.WriteString("\n")
 	}
@@ -80,4 +81,20 @@ func end(s string, n int) string {
 		return s
 	}
 	return "… " + strings.ToValidUTF8(s[len(s)-n:], "")
+}
+
+// plain takes the output out of the events of `go test -json`, which say the same in ten times as many tokens. Other
+// lines stay as they are.
+func plain(output string) string {
+	var b strings.Builder
+	for line := range strings.Lines(output) {
+		var event struct{ Action, Output string }
+		switch {
+		case !strings.HasPrefix(line, `{"`) || json.Unmarshal([]byte(line), &event) != nil || event.Action == "":
+			b.WriteString(line)
+		case !strings.HasPrefix(event.Output, "=== "): // which test runs; its result names it again
+			b.WriteString(event.Output)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -77,6 +77,10 @@ type Job struct {
 	Stdin          io.Reader // nil: empty
 	Stdout, Stderr io.Writer // live copies; nil: none
 
+	// Spent is asked ten times in a second, while the payload may be alive, whether it has used more than Limits.CPU by an
+	// account that the box does not have. The run then ends by it. Nil: nobody is asked.
+	Spent func() bool
+
 	// Ended is called when nothing of the payload is alive, before artifacts are read, whose transfer costs time in the box.
 	// Nil: nothing.
 	Ended func()

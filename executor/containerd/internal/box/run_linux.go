@@ -164,6 +164,26 @@ func (r *run) cancel() {
 	_ = r.s.out.Send(stream.KindCancel, nil) // a stream that does not take it ends by the guard
 }
 
+// spentPeriod is the time between two questions.
+const spentPeriod = 100 * time.Millisecond
+
+// watchSpent tells the box that the CPU time is used up.
+func (r *run) watchSpent() {
+	tick := time.NewTicker(spentPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.over:
+			return
+		case <-tick.C:
+		}
+		if r.job.Spent() {
+			_ = r.s.out.Send(stream.KindSpent, nil) // a stream that does not take it ends by the guard
+			return
+		}
+	}
+}
+
 func (r *run) wasCancelled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,6 +242,9 @@ func (r *run) record(ctx context.Context, kind stream.Kind, data []byte) error {
 	case r.phase == starting && kind == stream.KindStarted:
 		r.phase, r.end.Started = running, time.Now()
 		r.limit(min(r.job.Limits.Wall, longest) + runGrace)
+		if r.job.Spent != nil {
+			go r.watchSpent()
+		}
 		return nil
 	case r.phase == running && (kind == stream.KindStdout || kind == stream.KindStderr):
 		return r.captured[kind-stream.KindStdout].take(data)

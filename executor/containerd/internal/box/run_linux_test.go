@@ -84,6 +84,19 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// The host's word that the CPU time is used up ends a run that the supervisor would let go on.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	job := shell(t, "sleep 300")
+	job.Limits.Wall = 5 * time.Minute
+	asked := 0
+	job.Spent = func() bool { asked++; return asked > 1 }
+	end := run(t, job)
+	if r := judge(end, job.Limits); r.Cause != executor.CauseCPUTimeout || asked != 2 {
+		t.Errorf("cause %v, asked %d times", r.Cause, asked)
+	}
+}
+
 // What outlives the leader dies with the run, daemons in their own session too, and the run ends at once.
 func TestDaemonDies(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 var ErrProtocol = errors.New("box: protocol violation")
 
 // Version is that of the protocol. Both ends must have the same.
-const Version = 1
+const Version = 2
 
 // Kind says what a record is.
 type Kind byte
@@ -29,6 +29,7 @@ const (
 	KindStdinEnd                 // nothing
 	KindCancel                   // nothing
 	KindExit                     // nothing
+	KindSpent                    // nothing: the payload has used its CPU time, by the kernel's own account
 )
 
 // The records of the box.
@@ -58,7 +59,7 @@ const (
 // Limit returns how long a record may be.
 func (k Kind) Limit() int {
 	switch k {
-	case KindStdinEnd, KindCancel, KindExit, KindStarted, KindCredit:
+	case KindStdinEnd, KindCancel, KindExit, KindSpent, KindStarted, KindCredit:
 		return 0
 	case KindJob:
 		return MaxJob

@@ -88,6 +88,7 @@ func (r *run) execute() error {
 		return &refusal{"streams", err}
 	}
 	r.job.Stage.UID, r.job.Stage.GID = r.open.UID, r.open.GID
+	start := time.Now() // before the payload's: it runs at once, and this process may get its turn much later
 	pid, failed, err := supervise.StartChild(r.job.Stage, r.payload[0], r.payload[1], r.payload[2])
 	if err != nil {
 		return &refusal{"guard", err}
@@ -95,7 +96,7 @@ func (r *run) execute() error {
 	if failed != nil {
 		return r.out.Queue(stream.KindResult, stream.Encode(&stream.Result{Failed: *failed}))
 	}
-	r.started(pid)
+	r.started(pid, start)
 	if err := r.out.Send(stream.KindStarted, nil); err != nil {
 		return err
 	}

@@ -22,12 +22,13 @@ type stdio struct {
 	totals  [2]atomic.Int64
 	over    chan struct{} // a stream passed its limit
 	cancel  chan struct{}
+	spent   chan struct{} // the host says that the CPU time is used up
 	pumps   sync.WaitGroup
 }
 
 // openStdio makes the pipes. The payload must own them, or it could not open /dev/stdout.
 func (r *run) openStdio() error {
-	r.over, r.cancel = make(chan struct{}, 2), make(chan struct{}, 1)
+	r.over, r.cancel, r.spent = make(chan struct{}, 2), make(chan struct{}, 1), make(chan struct{}, 1)
 	var err error
 	if r.job.Stdin {
 		if r.payload[0], r.stdin, err = r.pipe(0); err != nil {
@@ -125,10 +126,9 @@ func (r *run) hear(feed chan<- []byte) error {
 		case kind == stream.KindExit:
 			return io.EOF
 		case kind == stream.KindCancel:
-			select {
-			case r.cancel <- struct{}{}:
-			default:
-			}
+			tell(r.cancel)
+		case kind == stream.KindSpent:
+			tell(r.spent)
 		case kind == stream.KindTree && r.pid == 0: // of a job that was refused
 		case kind == stream.KindStdin && !ended:
 			select {
@@ -144,6 +144,14 @@ func (r *run) hear(feed chan<- []byte) error {
 		default:
 			return fmt.Errorf("%w: kind %d", stream.ErrProtocol, kind)
 		}
+	}
+}
+
+// tell sends a word that counts once.
+func tell(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
 	}
 }
 

@@ -44,8 +44,8 @@ type watching struct {
 	full    []int64
 }
 
-func (r *run) started(pid int) {
-	r.pid, r.start = pid, time.Now()
+func (r *run) started(pid int, start time.Time) {
+	r.pid, r.start = pid, start
 	r.full = make([]int64, len(r.supervisor.open.Volumes))
 }
 
@@ -66,6 +66,8 @@ func (r *run) watch() error {
 			r.kill(stream.KilledWall)
 		case <-r.over:
 			r.kill(stream.KilledOutput)
+		case <-r.spent:
+			r.kill(stream.KilledCPU)
 		case <-r.cancel:
 			r.kill(stream.KilledCancel)
 		case <-tick.C:
