@@ -3,116 +3,80 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/evoseal/containment/executor"
 )
 
-// failing returns the packages and the tests that failed on the accepted tree, without subtests.
-func (p *project) failing() (packages, tests []string) {
+// maxLocated is how many of the failing tests are run once more, each by itself.
+const maxLocated = 6
+
+// failing returns the tests that failed on the accepted tree, "package test", without subtests.
+func (p *project) failing() (all []string) {
 	for line := range strings.Lines(p.report) {
 		var event struct{ Action, Package, Test string }
-		if json.Unmarshal([]byte(line), &event) != nil || event.Action != "fail" {
+		if json.Unmarshal([]byte(line), &event) != nil || event.Action != "fail" || event.Test == "" {
 			continue
 		}
-		if !slices.Contains(packages, event.Package) && event.Package != "" {
-			packages = append(packages, event.Package)
-		}
-		if test, _, _ := strings.Cut(event.Test, "/"); test != "" && !slices.Contains(tests, test) {
-			tests = append(tests, test)
+		test, _, _ := strings.Cut(event.Test, "/")
+		if name := event.Package + " " + test; !slices.Contains(all, name) {
+			all = append(all, name)
 		}
 	}
-	return packages, tests
+	return all
 }
 
-// spectrumProgram runs tests one by one and notes what each executes.
-//
-//go:embed spectrum/main.go
-var spectrumProgram []byte
+const profileName = "containment-cover.out"
 
-// What it leaves, and where it stands in the copy of the tree.
-const (
-	spectrumOut = "containment-spectrum.out"
-	spectrumDir = "containment-spectrum"
-)
-
-// executions is what each test of the packages that failed executes, as profiles of package repair.
-type executions struct {
-	failing, passing [][]byte
-	background       []byte
-}
-
-// executions runs the tests of the accepted tree once more, each by itself: what failing ones execute and passing ones
-// do not is where the mistake is likely to be.
-func (p *project) executions(ctx context.Context, l layout, run sandbox) (found executions, err error) {
-	packages, tests := p.failing()
-	if len(packages) == 0 {
-		return found, nil
-	}
-	dir, err := os.MkdirTemp(l.dir, "spectrum-")
+// coverage runs failing tests of the accepted tree once more, one at a time, and returns what each of them executes: where
+// they all have been is where the mistake is likely to be. A test that leaves no profile, because it panics, says nothing.
+// The first profile is of no test at all.
+func (p *project) coverage(ctx context.Context, l layout, run sandbox) (profiles [][]byte, err error) {
+	dir, err := os.MkdirTemp(l.dir, "cover-")
 	if err != nil {
-		return found, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	tree, out := filepath.Join(dir, "tree"), filepath.Join(dir, "out")
-	if err := os.CopyFS(tree, os.DirFS(l.tree())); err != nil {
-		return found, err
+	tests := p.failing()
+	tests = tests[:min(len(tests), maxLocated)]
+	if len(tests) == 0 {
+		return nil, nil
 	}
-	if err := os.Mkdir(filepath.Join(tree, spectrumDir), 0o755); err != nil {
-		return found, err
-	}
-	if err := os.WriteFile(filepath.Join(tree, spectrumDir, "main.go"), spectrumProgram, 0o644); err != nil {
-		return found, err
-	}
-	seconds := strconv.Itoa(int(p.wall.Seconds() * 3 / 4)) // then it leaves what it has
-	result, err := run(ctx, tree, executor.Spec{
-		Args: append([]string{"go", "run", "./" + spectrumDir, spectrumOut, seconds, strings.Join(tests, ",")},
-			packages...),
-		Artifacts: []string{spectrumOut}, ArtifactDir: out,
-	})
-	if err != nil {
-		return found, err
-	}
-	if !result.OK() {
-		return found, fmt.Errorf("%v: %.300q", result.Cause, result.Stderr.String())
-	}
-	data, err := os.ReadFile(filepath.Join(out, spectrumOut))
-	if err != nil {
-		return found, err
-	}
-	return split(data), nil
-}
-
-// split takes the profiles of the tests apart.
-func split(data []byte) (found executions) {
-	for part := range bytes.SplitSeq(data, []byte("\ntest ")) {
-		head, profile, _ := bytes.Cut(bytes.TrimPrefix(part, []byte("test ")), []byte("\n"))
-		switch name, verdict, _ := strings.Cut(string(head), " "); {
-		case name == "-":
-			found.background = append(found.background, profile...)
-		case verdict == "ok":
-			found.passing = append(found.passing, profile)
-		case verdict == "failed":
-			found.failing = append(found.failing, profile)
+	importPath, _, _ := strings.Cut(tests[0], " ")
+	for i, name := range slices.Insert(tests, 0, importPath+" ") {
+		importPath, test, _ := strings.Cut(name, " ")
+		out := filepath.Join(dir, fmt.Sprint(i))
+		result, err := run(ctx, l.tree(), executor.Spec{
+			Args: []string{"go", "test", "-run", "^" + regexp.QuoteMeta(test) + "$", "-covermode=count", "-coverpkg=./...",
+				"-coverprofile=" + profileName, importPath},
+			Artifacts: []string{profileName}, ArtifactDir: out,
+		})
+		if err != nil {
+			return nil, err
 		}
+		var profile []byte
+		if len(result.Artifacts) == 1 {
+			if profile, err = os.ReadFile(filepath.Join(out, profileName)); err != nil {
+				return nil, err
+			}
+		}
+		profiles = append(profiles, profile)
 	}
-	return found
+	return profiles, nil
 }
 
-// locator is a generator that wants to know what tests execute.
+// locator is a generator that wants to know what failing tests execute.
 type locator interface {
-	Cover(failing, passing [][]byte, background []byte)
+	Cover(profiles [][]byte, background []byte)
 }
 
 // locate tells the generator, if it wants to know.
@@ -123,19 +87,17 @@ func (p *loop) locate(ctx context.Context) error {
 		return nil
 	}
 	p.term.Status(func(d time.Duration) string {
-		return fmt.Sprintf("looking what each test executes · %v", d.Round(time.Second))
+		return fmt.Sprintf("looking what the failing tests execute · %v", d.Round(time.Second))
 	})
 	defer p.term.Status(nil)
-	found, err := j.executions(ctx, p.l, p.sandbox())
+	profiles, err := j.coverage(ctx, p.l, p.sandbox())
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return err
 	case err != nil: // then the output of the tests has to do
-		p.term.Println("what the tests execute is not known: " + err.Error())
-	case len(found.failing) > 0:
-		p.term.Println(fmt.Sprintf("located   by what %d failing and %d passing tests execute", len(found.failing),
-			len(found.passing)))
-		g.Cover(found.failing, found.passing, found.background)
+		p.term.Println("what the failing tests execute is not known: " + err.Error())
+	case len(profiles) > 0:
+		g.Cover(profiles[1:], profiles[0])
 	}
 	return nil
 }

@@ -5,9 +5,9 @@
 // arguments, another variable of the same type, or a check of an error that is missing.
 //
 // The changes of a tree form one list, in an order that depends on nothing but the State and the Config: likely places
-// first, and among them likely mistakes. Places are likely if tests that fail execute them and tests that pass do not (the
-// coefficient of Ochiai), or if the output names their file and line, their function or their package. A change that the
-// type checker refuses is left out, as far as it can tell without the imported packages.
+// first, and among them likely mistakes. Places are likely if a test that fails covers them, or if its output names their
+// file and line, their function or their package. A change that the type checker refuses is left out, as far as it can
+// tell without the imported packages.
 //
 // The position in the list is found again from the history, so a run can be resumed from its state alone.
 //

@@ -3,10 +3,10 @@
 package repair
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"hash/maphash"
-	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -17,18 +17,21 @@ import (
 
 // places say where the mistake may be. All of it was printed by what is tested, so it decides about order alone.
 type places struct {
-	executed spectrum
-	lines    map[string][]int // that were named
-	packages map[string]bool  // directories of packages that failed
-	words    map[string]bool  // parts of the names of tests that failed
-	stack    map[string]bool  // functions that a stack trace names, such as "(*T).Name"
+	covered  []map[string][]span // for each failing test, by path on the surface: what it executed
+	lines    map[string][]int    // that were named
+	packages map[string]bool     // directories of packages that failed
+	words    map[string]bool     // parts of the names of tests that failed
+	stack    map[string]bool     // functions that a stack trace names, such as "(*T).Name"
 }
 
+type span struct{ from, to int }
+
 var (
-	namedLine  = regexp.MustCompile(`([\w@.+~/-]+\.go):(\d+)`)
-	stackFrame = regexp.MustCompile(`^[\w./-]+\.((?:\(\*?\w+\)\.)?\w+)\(.*\)$`)
-	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
-	failedUnit = regexp.MustCompile(`^FAIL\s+(\S+)`)
+	namedLine   = regexp.MustCompile(`([\w@.+~/-]+\.go):(\d+)`)
+	stackFrame  = regexp.MustCompile(`^[\w./-]+\.((?:\(\*?\w+\)\.)?\w+)\(.*\)$`)
+	failedTest  = regexp.MustCompile(`--- FAIL: (\S+)`)
+	failedUnit  = regexp.MustCompile(`^FAIL\s+(\S+)`)
+	coveredSpan = regexp.MustCompile(`^(\S+\.go):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 )
 
 // locate reads the output of the failed run and the profile.
@@ -54,8 +57,44 @@ func locate(output string, c Config, packages []*pkg) places {
 			at.unit(m[1], packages)
 		}
 	}
-	at.executed = newSpectrum(c, packages)
+	background := readProfile(c.Background, packages)
+	for _, profile := range c.Coverage {
+		covered := map[string][]span{}
+		for at, count := range readProfile(profile, packages) {
+			if count > background[at] {
+				covered[at.path] = append(covered[at.path], at.span)
+			}
+		}
+		if len(covered) > 0 {
+			at.covered = append(at.covered, covered)
+		}
+	}
 	return at
+}
+
+// block is a part of a file that is executed as a whole.
+type block struct {
+	path string
+	span
+	columns string
+}
+
+// readProfile returns how often each block was executed.
+func readProfile(profile []byte, packages []*pkg) map[block]int {
+	counts := map[block]int{}
+	for line := range bytes.Lines(profile) {
+		m := coveredSpan.FindSubmatch(bytes.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		if name := onSurface(string(m[1]), packages); name != "" {
+			from, _ := strconv.Atoi(string(m[2]))
+			to, _ := strconv.Atoi(string(m[4]))
+			count, _ := strconv.Atoi(string(m[6]))
+			counts[block{name, span{from, to}, string(m[3]) + "," + string(m[5])}] += count
+		}
+	}
+	return counts
 }
 
 // plainLines takes the output out of the events of `go test -json`, and notes the tests and packages that failed.
@@ -173,11 +212,16 @@ func (c *change) sum(h *maphash.Hash) uint64 {
 
 // cost says how unlikely a place is.
 func (at *places) cost(c *change) int {
-	// What no failing test executes comes after everything else. Among the rest the place weighs no more than the kind of
-	// the mistake: where tests are coarse, a passing one has been in the very line as well.
-	cost := 3 * last
-	if s := at.executed.suspicion(c); s > 0 {
-		cost = int(math.Round(last * (1 - s)))
+	cost := 0
+	covers := func(s span) bool { return s.from <= c.line && c.line <= s.to }
+	missed := 0 // what a test did not execute is not what it failed for, unless it is a declaration
+	for _, covered := range at.covered {
+		if !slices.ContainsFunc(covered[c.file.path], covers) {
+			missed++
+		}
+	}
+	if missed > 0 {
+		cost += 3 * last * missed / len(at.covered)
 	}
 	if len(at.packages) > 0 && !at.packages[path.Dir(c.file.path)] {
 		cost += last
@@ -185,10 +229,10 @@ func (at *places) cost(c *change) int {
 	if len(at.lines[c.file.path]) > 0 && slices.ContainsFunc(at.lines[c.file.path], func(n int) bool {
 		return c.line-nearby <= n && n <= c.line+nearby
 	}) {
-		cost -= plausible
+		cost -= last
 	}
-	if at.stack[c.function] { // a panic shows at a line, and its cause is often another one of the same function
-		cost -= plausible
+	if at.stack[c.function] {
+		cost -= common
 	}
 	return cost - 2*at.affinity(c)
 }

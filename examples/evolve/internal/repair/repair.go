@@ -14,10 +14,9 @@ import (
 
 // Config is what a Generator knows beside the State. The zero value is usable.
 type Config struct {
-	// Failing and Passing hold profiles as `go test -coverprofile` writes them, one for each test by itself: what failing
-	// tests execute and passing ones do not is tried first, and what no failing test executes last. Without Failing the
-	// output of the failed run alone says what is likely.
-	Failing, Passing [][]byte
+	// Coverage holds profiles as `go test -coverprofile` writes them, one for each test that fails. What all of them cover
+	// is tried first, and what none covers last. Empty: the output of the failed run alone says what is likely.
+	Coverage [][]byte
 	// Background is a profile of a run without any test. What it counts is taken off the others: the preparations of a test
 	// program are no sign. All profiles are then of the mode count.
 	Background []byte
@@ -37,8 +36,8 @@ func New(c Config) *Generator { return &Generator{config: c} }
 
 // Cover sets the profiles of the Config, for a caller that has them later. What was proposed before keeps its place in the
 // history.
-func (g *Generator) Cover(failing, passing [][]byte, background []byte) {
-	g.config, g.list = Config{Failing: failing, Passing: passing, Background: background}, nil
+func (g *Generator) Cover(profiles [][]byte, background []byte) {
+	g.config.Coverage, g.config.Background, g.list = profiles, background, nil
 }
 
 var _ variant.Generator = (*Generator)(nil)

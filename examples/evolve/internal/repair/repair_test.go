@@ -5,9 +5,7 @@ package repair_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"go/format"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -235,63 +233,9 @@ func TestPlaces(t *testing.T) {
 		{"garbage", "{\"Action\":\n\x00:::.go:99999999999999999999\nFAIL\n--- FAIL: \n", "mode: atomic\nx.go:1.1,2\n", "a/x.go:4:"},
 	} {
 		s := &variant.State{Surface: surface, Baseline: tc.baseline}
-		p, err := repair.New(repair.Config{Failing: [][]byte{[]byte(tc.coverage)}, Background: []byte(background)}).Next(t.Context(), s)
+		p, err := repair.New(repair.Config{Coverage: [][]byte{[]byte(tc.coverage)}, Background: []byte(background)}).Next(t.Context(), s)
 		if err != nil || !strings.HasPrefix(p.Note, tc.want) {
 			t.Errorf("%s: begins with %q, %v; want %s", tc.name, p.Note, err, tc.want)
-		}
-	}
-}
-
-// TestSpectrum: what passing tests execute as well is less likely, and what more failing tests execute more.
-func TestSpectrum(t *testing.T) {
-	t.Parallel()
-	const src = "package a\n\nfunc A(n int) bool {\n\treturn n < 3\n}\n\nfunc B(n int) bool {\n\treturn n < 3\n}\n\n" +
-		"func C(n int) bool {\n\treturn n < 3\n}\n"
-	profile := func(functions string) []byte {
-		text := "mode: count\n"
-		for _, f := range functions {
-			from := 3 + 4*int(f-'A')
-			text += fmt.Sprintf("m/a.go:%d.20,%d.2 1 1\n", from, from+2)
-		}
-		return []byte(text)
-	}
-	profiles := func(all ...string) (p [][]byte) {
-		for _, one := range all {
-			p = append(p, profile(one))
-		}
-		return p
-	}
-	for _, tc := range []struct {
-		name             string
-		failing, passing [][]byte
-		want             string // the order of the functions
-	}{
-		{"nothing", nil, nil, "ABC"},
-		{"passing alone", nil, profiles("AB"), "ABC"},
-		{"one failing", profiles("B"), nil, "BAC"},
-		{"all of two failing", profiles("BC", "AC"), nil, "CAB"},
-		{"less what passes", profiles("ABC"), profiles("A", "A", "B"), "CBA"},
-		{"one that left nothing", profiles("", "B"), nil, "BAC"},
-	} {
-		s := &variant.State{Surface: []variant.File{{Path: "a.go", Content: src}}}
-		g := repair.New(repair.Config{})
-		g.Cover(tc.failing, tc.passing, nil)
-		got := ""
-		for {
-			if _, ok := next(t, g, s); !ok {
-				break
-			}
-			line, _, _ := strings.Cut(strings.TrimPrefix(s.Last().Note, "a.go:"), ":")
-			n, err := strconv.Atoi(line)
-			if err != nil {
-				t.Fatal(s.Last().Note)
-			}
-			if f := string(rune('A' + (n-3)/4)); !strings.Contains(got, f) {
-				got += f
-			}
-		}
-		if got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }
