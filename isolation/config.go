@@ -34,8 +34,8 @@ type Config struct {
 	// Store keeps the checkpoints. It is opened with an empty, non-nil Exclude, since what it leaves out could not be taken
 	// back, with ForeignQuarantine, since a restoration that stops at what it does not know could be blocked by a variant,
 	// and with SyncDurable, the default, since the log must not name what a power cut takes away. The checkpoint of every
-	// tree that was accepted stays pinned, and that of each variant that was taken back is kept: unpin those that are no
-	// longer of interest, and prune.
+	// tree that was accepted stays pinned, and where a step changed more than its edits, that tree is kept as well: unpin
+	// those that are no longer of interest, and prune.
 	Store *rollback.Store
 
 	// Executors are tried in this order. The first that reaches the required tier and is proven to is used.
