@@ -135,8 +135,9 @@ func runLane(ctx context.Context, p pass, t *tally, alone bool) error {
 }
 
 func testPackages(ctx context.Context, t *tally, dir string, start []string, j job) error {
-	// The Makefile has vetted all of it already, with more checks than go test makes.
-	args := append([]string{"test", "-json", "-count=1", "-vet=off"}, j.flags...)
+	// The Makefile has vetted all of it already, with more checks than go test makes. Nobody debugs these binaries, and
+	// without what debuggers need linking takes half the time; so does copying those that are payloads.
+	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w"}, j.flags...)
 	if len(start) > 0 {
 		args = append(args, "-exec", quote(start))
 	}
