@@ -155,7 +155,7 @@ func (x *txn) writeTemp(s *stagedChange) error {
 		err = x.fill(f, s.change)
 	}
 	err = errors.Join(err, f.Close())
-	if err == nil && s.restore {
+	if err == nil && s.restore && s.meta.mtime != 0 {
 		if failed := s.parent.dir.setTime(s.temp, s.meta.mtime); failed != nil {
 			x.untimed(s.Path, failed)
 		}

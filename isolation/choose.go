@@ -45,23 +45,23 @@ func (b *Boundary) choose(ctx context.Context, fresh bool) (proof, []Report, []e
 	return proof{}, reports, missing
 }
 
-// refuseTime bounds what all candidates that hang may cost together. One that works is not hurried by it.
+// refuseTime bounds what all candidates that hang may cost together.
 const refuseTime = 9500 * time.Millisecond
 
-// patienceAfter says how long a run of the next candidate may take when others have hung for so long already: half of
-// what is left, less what an executor that does not return costs beyond it, so that something is left for the one after
-// it. 0: the usual time. When nothing is left, the next one is not attacked: what is not proven is refused.
+// patienceAfter says how long a run of the next candidate may take when others have hung for so long already: what is
+// left, less what an executor that does not return costs beyond it. 0: the usual time. Where less is left than the attacks
+// of one that works need, the next one is not attacked: what is not proven is refused.
 func patienceAfter(wasted time.Duration) (time.Duration, error) {
-	const least = 250 * time.Millisecond
-	left := refuseTime - wasted
+	const least = 3 * time.Second // two for the slowest payload
+	patience := refuseTime - wasted - endTime
 	switch {
 	case wasted == 0:
 		return 0, nil
-	case left < endTime+least:
-		return 0, fmt.Errorf("%w: other executors hang, and have used up the time: take them out of Config.Executors",
-			ErrTimeout)
+	case patience < least:
+		return 0, fmt.Errorf("%w: not attacked, since other executors hang and have used up the time: "+
+			"take them out of Config.Executors", ErrTimeout)
 	}
-	return max(left/2-endTime, least), nil
+	return patience, nil
 }
 
 // needs is what every run must be proven to have.

@@ -35,6 +35,9 @@ func Believe(_ context.Context, ex executor.Executor, o *VerifyOptions) (Report,
 // Patience is how long the first run of an executor under attack may take, with what it costs if it never returns.
 func Patience(o *VerifyOptions) time.Duration { return o.patient(firstTime) + endTime }
 
+// RunPatience is how long each other run of the decisive attacks may take.
+func RunPatience(o *VerifyOptions) time.Duration { return o.patient(runTime) }
+
 // Begun begins the log of a run with an accepted tree, as if an earlier process had recorded it.
 func Begun(dir, runID string, c rollback.Checkpoint) error {
 	l, err := OpenLog(dir, runID, nil)

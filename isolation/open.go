@@ -143,9 +143,13 @@ func (b *Boundary) begin(ctx context.Context) error {
 			b.baseline = base
 			break
 		}
-		if failed = errors.Join(failed, err); try == measureTries || !errors.Is(err, ErrRejected) {
-			return failed
+		switch rejected := errors.Is(err, ErrRejected); {
+		case !rejected && failed != nil: // what is wrong now is another thing
+			return fmt.Errorf("%w (before that: %v)", err, failed)
+		case !rejected || try == measureTries:
+			return errors.Join(failed, err)
 		}
+		failed = errors.Join(failed, err)
 	}
 	if failed != nil {
 		b.warn(ctx, "isolation: the accepted tree does not pass each time", "error", failed)

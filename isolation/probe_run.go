@@ -101,7 +101,8 @@ func (v *verification) rest(ctx context.Context, cases []executortest.Case) {
 }
 
 // again repeats what had no verdict, one after the other: on a loaded machine an attack may not get to its start in
-// time. Whoever has many of them has another problem. An attack that had an effect is never repeated.
+// time. Whoever has many of them has another problem. An attack that had an effect is
+// never repeated here; the case itself repeats one whose result was only late.
 func (v *verification) again(ctx context.Context, cases []executortest.Case) {
 	const few = 4
 	var open []int

@@ -88,10 +88,7 @@ func (s *step) kept(ctx context.Context) bool {
 		held <- err
 	}()
 	manifest, err := s.sealed.Recheck(b.c.Tree, nil)
-	if other := <-held; err == nil {
-		err = other
-	}
-	if err != nil {
+	if err = errors.Join(err, <-held); err != nil {
 		s.fail(WhyTampered, err)
 		s.tampered = errors.Is(err, allowlist.ErrTampered)
 		return false

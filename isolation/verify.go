@@ -13,7 +13,7 @@ import (
 )
 
 // SuiteVersion names the set of attacks that [Verify] makes and how it chooses among them.
-const SuiteVersion = "executortest/v1"
+const SuiteVersion = "executortest/v2"
 
 // VerifyOptions say what is to be proven. Nil and the zero value prove every claim of the executor.
 type VerifyOptions struct {
@@ -74,7 +74,8 @@ func (o *VerifyOptions) withDefaults() VerifyOptions {
 // return and a claim that changes meanwhile all deny.
 //
 // A run that does not end within seconds, as all of the decisive ones do, ends the verification: a hanging executor is
-// refused within 10 s. A probe without a verdict is made once more, and one that broke is not.
+// refused within 10 s. A probe without a verdict is made once more, and one that broke is not, but for
+// one that was only late: a busy machine is late once, an executor three times in a row.
 //
 // A success is remembered for this process, this executor, its fingerprint, this boot and this uid, for [ReportTTL];
 // see [VerifyOptions.Fresh]. An executor without a fingerprint is attacked each time.

@@ -142,6 +142,9 @@ func (c *container) createRecord(ctx context.Context, d deadlines, label string)
 	if c.snapshot {
 		record.Snapshotter, record.SnapshotKey = c.root.snapshotter, c.id
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	// As with a task: a daemon that goes on with what was cancelled might make the record after it was deleted.
 	ctx, cancel := c.ex.conn.within(context.WithoutCancel(ctx), askTime)
 	defer cancel()

@@ -106,9 +106,10 @@ func (c cgroupFiles) keep(parent, own string) {
 	for _, dir := range c.dirs(parent) {
 		for range keepTries {
 			_ = os.Mkdir(dir, 0o755)
-			if err := os.Mkdir(filepath.Join(dir, own), 0o755); !errors.Is(err, fs.ErrNotExist) {
+			err := os.Mkdir(filepath.Join(dir, own), 0o755)
+			if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) {
 				break
-			}
+			} // else the parent went away meanwhile, which the kernel says in several ways
 		}
 	}
 }

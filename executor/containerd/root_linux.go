@@ -133,6 +133,9 @@ func below(path string, dirs ...string) bool {
 // prepareSnapshot makes the snapshot of one box. A lease of the daemon keeps the garbage collector from it until the
 // container's record does.
 func (c *conn) prepareSnapshot(ctx context.Context, r rootfs, id string, labels map[string]string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	ctx, cancel := c.within(context.WithoutCancel(ctx), askTime) // as with the record of a container
 	defer cancel()
 	ctx, done, err := c.client.WithLease(ctx, leases.WithID(id), leases.WithExpiration(createTime*4), leases.WithLabels(labels))

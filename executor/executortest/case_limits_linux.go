@@ -124,10 +124,14 @@ func (s *scene) sleepers(uid string, n int) error {
 
 const cpuLimit = time.Second // the kernel counts RLIMIT_CPU in whole seconds
 
-// cpuOne burns a little more than the limit. Where nothing stops it, it ends by itself.
+// cpuOne burns more than the limit, and more than it may use before it is stopped. Where nothing stops it, it ends by
+// itself; the control need not wait for that long.
 func cpuOne(s *scene) error {
-	limit := s.cpuLimit(cpuLimit)
-	return s.burns(s.plainSpec("burn", millis(limit+limit*4/5)), limit)
+	limit, more := s.cpuLimit(cpuLimit), 2*time.Second
+	if s.control {
+		more = 0
+	}
+	return s.burns(s.plainSpec("burn", millis(limit+limit*4/5+more)), limit)
 }
 
 // treeLimit is for what no counter of one process can hold, so that whole seconds do not matter.

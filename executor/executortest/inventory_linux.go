@@ -53,24 +53,30 @@ func takeInventory(tag string, places, groups []string) inventory {
 }
 
 // besideRuns reports whether a cgroup lies in one of those in which this executor makes its runs', with or without the
-// name of a hierarchy in front. Deeper down in others are those of other programs that use this library.
+// name of a hierarchy in front. Deeper down in others are those of other programs that use this library. Without groups
+// every place is one.
 func besideRuns(path string, groups []string) bool {
+	if groups == nil {
+		return true
+	}
 	rel := strings.TrimPrefix(path, "/sys/fs/cgroup/")
 	_, below, _ := strings.Cut(rel, "/")
 	return slices.Contains(groups, filepath.Dir("/"+rel)) || slices.Contains(groups, filepath.Dir("/"+below))
 }
 
 // runGroups learns in which cgroups a run's own lie: all that are above the one of its payload, as the host sees it, and
-// the root of each hierarchy.
+// the root of each hierarchy. Where the host does not see the payload, as in a kernel of its own, there are none.
 func runGroups(s *scene) (groups []string, err error) {
 	h, err := s.hold("hold", job{}, nil)
 	if err != nil {
 		return nil, err
 	}
+	seen := false
 	for _, pid := range s.payloadPids() {
 		text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 		for line := range strings.Lines(string(text)) { // number:controllers:path
 			if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 {
+				seen = true
 				for dir := f[2]; dir != "/"; {
 					dir = filepath.Dir(dir)
 					groups = append(groups, dir)
@@ -78,7 +84,9 @@ func runGroups(s *scene) (groups []string, err error) {
 			}
 		}
 	}
-	_, err = h.release()
+	if _, err = h.release(); !seen {
+		return nil, err
+	}
 	return append(groups, "/"), err
 }
 
