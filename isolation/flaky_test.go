@@ -48,6 +48,9 @@ func TestFlakyAcceptedTree(t *testing.T) {
 			if (b == nil) != (c.want != nil) || !errors.Is(err, c.want) || made != c.made {
 				t.Fatalf("%d runs: %v, %v", made, b, err)
 			}
+			if rejected := errors.Is(err, isolation.ErrRejected); rejected != (c.want == isolation.ErrRejected) {
+				t.Errorf("rejected: %v, though what ended it is %v: %v", rejected, c.want, err)
+			}
 			if noted := s.notes("flaky"); (noted == 1) != (c.want == nil && c.made > 1) {
 				t.Errorf("the log says %d times that the tree is flaky", noted)
 			}
